@@ -1,0 +1,1 @@
+//! Shared by the example programs.

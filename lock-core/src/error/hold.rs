@@ -1,0 +1,44 @@
+//! Why a held lock was not extended or released.
+
+use super::{InvalidInput, NodeReports};
+
+/// Why a lock was not extended.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtendError {
+    /// The ttl cannot work. Nothing was sent.
+    #[error(transparent)]
+    Invalid(#[from] InvalidInput),
+    /// The lock is no longer held: its validity ended, it was released, or a quorum of nodes
+    /// answered that it is not ours.
+    #[error("the lock is no longer held")]
+    Lost,
+    /// Too few nodes answered. The lock is still held for what remained of its validity; it can
+    /// be extended again.
+    #[error("too few nodes answered, {quorum} are needed: {nodes}")]
+    Unavailable {
+        /// How many nodes must answer yes.
+        quorum: usize,
+        /// What each node said.
+        nodes: NodeReports,
+    },
+}
+
+/// Why a release could not say that it ended a held lock.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The lock was no longer held when the release came: it had expired, or somebody removed it.
+    /// Whoever holds it now is untouched.
+    #[error("the lock was no longer held")]
+    NotHeld,
+    /// Too few nodes answered. The release goes on in the background until they answer or the
+    /// ttl ends; it can also be called again.
+    #[error("too few nodes answered, {quorum} are needed: {nodes}")]
+    Unavailable {
+        /// How many nodes must answer.
+        quorum: usize,
+        /// What each node said.
+        nodes: NodeReports,
+    },
+}

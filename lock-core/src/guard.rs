@@ -1,0 +1,146 @@
+//! What a holder has in hand.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::{ExtendError, ReleaseError};
+
+/// How many nodes granted a lock, of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Votes {
+    /// The nodes that granted it, as far as known.
+    pub granted: usize,
+    /// All nodes of the lock.
+    pub nodes: usize,
+}
+
+impl Votes {
+    /// `granted` of `nodes`.
+    #[must_use]
+    pub fn new(granted: usize, nodes: usize) -> Self {
+        Self { granted, nodes }
+    }
+}
+
+/// What stands behind a [`LockGuard`]. Only who makes a lock of his own needs it.
+#[async_trait]
+pub trait HeldLock: Debug + Send + Sync + 'static {
+    /// See [`LockGuard::resource`].
+    fn resource(&self) -> &[u8];
+
+    /// See [`LockGuard::token`].
+    fn token(&self) -> &str;
+
+    /// See [`LockGuard::remaining`]. Must be judged by a local monotonic clock, without IO.
+    fn remaining(&self) -> Duration;
+
+    /// See [`LockGuard::votes`].
+    fn votes(&self) -> Votes;
+
+    /// See [`LockGuard::extend`].
+    async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
+
+    /// See [`LockGuard::release`].
+    async fn release(&self) -> Result<(), ReleaseError>;
+
+    /// Called when the guard is dropped. Starts a release in the background unless the lock is
+    /// released already; must not block or panic, on whatever thread, inside a runtime or not.
+    fn release_in_background(&self);
+}
+
+/// A lock that is held. Dropping the guard releases the lock.
+///
+/// Dropping starts the release in the background, from any thread, and never blocks; if the
+/// runtime has ended by then, the ttl ends the lock. [`release`](Self::release) is the better end,
+/// because it waits and can say what came of it.
+///
+/// The guard is no proof for ever: check [`is_valid`](Self::is_valid) before each step that must
+/// not overlap with another holder's.
+#[derive(Debug)]
+#[must_use = "dropping the guard releases the lock"]
+pub struct LockGuard {
+    held: Box<dyn HeldLock>,
+}
+
+impl LockGuard {
+    /// Wraps a lock of another kind.
+    pub fn new(held: impl HeldLock) -> Self {
+        Self {
+            held: Box::new(held),
+        }
+    }
+
+    /// The resource that is locked, without the lock's prefix.
+    #[must_use]
+    pub fn resource(&self) -> &[u8] {
+        self.held.resource()
+    }
+
+    /// The random owner value. It does not grow with time, so it is no fencing token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        self.held.token()
+    }
+
+    /// For how long the lock can still be relied on; zero if not at all.
+    ///
+    /// It is judged from the local monotonic clock alone, so it is right at once after a stall,
+    /// before any network answer.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.held.remaining()
+    }
+
+    /// Whether the lock can still be relied on at this moment.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// How many nodes hold the lock as far as known. Grants that come after the quorum count too.
+    #[must_use]
+    pub fn votes(&self) -> Votes {
+        self.held.votes()
+    }
+
+    /// Makes the lock live for `ttl` from now on, unless it lives longer already.
+    ///
+    /// An error leaves the lock as it was: after [`ExtendError::Unavailable`] the old validity
+    /// still stands. A lock that is lost is never revived.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call may or may not have extended the keys; the validity stays the old one.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
+        self.held.extend(ttl).await
+    }
+
+    /// Releases the lock and says what came of it. Idempotent: after a definite answer another
+    /// call gives the same answer without asking again. The guard is not valid from the call on.
+    ///
+    /// With `hold_at_least` the lock stays taken for what is left of that time.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the call is dropped, the release goes on in the background.
+    pub async fn release(&self) -> Result<(), ReleaseError> {
+        self.held.release().await
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        self.held.release_in_background();
+    }
+}

@@ -1,0 +1,297 @@
+//! What the algorithm asks of a node.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Token;
+use crate::scripts::{self, Script};
+use crate::ttl::Ttl;
+
+/// One command for one node: an [`Operation`] and how its script travels.
+///
+/// It has two faces. A network backend sends [`args`](Self::args), a complete Redis command of
+/// plain words. An in-process node matches on [`operation`](Self::operation) and never looks at a
+/// script. A command owns all it holds, because a call outlives the caller who gave up on it;
+/// cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Command {
+    operation: Operation,
+    with_source: bool,
+}
+
+/// What a [`Command`] asks for, and what it is answered with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Operation {
+    /// `SET key token NX PX ttl`. Answers [`Reply::Bytes`](super::Reply::Bytes)`(OK)` if the key
+    /// was free, [`Reply::Nil`](super::Reply::Nil) if it was not, of whatever type it is.
+    Acquire {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to set.
+        token: Token,
+        /// The key's lifetime.
+        ttl: Ttl,
+    },
+    /// The same by script, which also tells who holds the lock.
+    ///
+    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then). Else
+    /// an array of the holder's token (`Nil` if the key is no string; cut to 128 bytes) and
+    /// the key's PTTL in ms (-1 if it has none).
+    AcquireOrTell {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to set.
+        token: Token,
+        /// The key's lifetime.
+        ttl: Ttl,
+    },
+    /// Extends the keys that still hold their token; never creates and never shortens one.
+    ///
+    /// Answers an array with one integer for each entry: 1 extended, 0 no such key, -1 the key
+    /// holds something else.
+    Extend {
+        /// What to extend; on a cluster, keys of one slot.
+        entries: Arc<[ExtendEntry]>,
+    },
+    /// Deletes the key if it still holds the token.
+    ///
+    /// With `keep` above zero, the key is not deleted but its lifetime cut to `keep`, if it is
+    /// longer. Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
+    /// if it holds something else.
+    Release {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to compare with.
+        token: Token,
+        /// How much longer the key shall live; zero deletes it. Fractions of a millisecond count
+        /// as a whole one.
+        keep: Duration,
+    },
+}
+
+/// One key that an [`Operation::Extend`] extends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtendEntry {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// The value to compare with.
+    pub token: Token,
+    /// The lifetime from now on, unless the key lives longer already.
+    pub ttl: Ttl,
+}
+
+impl From<Operation> for Command {
+    fn from(operation: Operation) -> Self {
+        Self {
+            operation,
+            with_source: false,
+        }
+    }
+}
+
+impl Command {
+    /// What the command asks for.
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// The same command with the source of its script (`EVAL`) instead of its digest (`EVALSHA`),
+    /// for a server that answered `NOSCRIPT`. The core does this by itself; a backend needs it
+    /// only for commands of its own making, such as the releases of rule N12.
+    #[must_use]
+    pub fn with_source(&self) -> Self {
+        Self {
+            operation: self.operation.clone(),
+            with_source: true,
+        }
+    }
+
+    /// Whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
+    pub(crate) fn is_digest(&self) -> bool {
+        !self.with_source && self.operation.script().is_some()
+    }
+
+    /// The words of the command, its name first, ready for a client's "send these words".
+    ///
+    /// A script's keys are always passed as `KEYS`, so that clusters and servers that refuse
+    /// undeclared keys can route and check them.
+    #[must_use]
+    pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
+        match &self.operation {
+            Operation::Acquire { key, token, ttl } => vec![
+                word("SET"),
+                Cow::Borrowed(key),
+                Cow::Borrowed(token.as_bytes()),
+                word("NX"),
+                word("PX"),
+                number(ttl.as_millis()),
+            ],
+            Operation::AcquireOrTell { key, token, ttl } => {
+                let mut args = self.script_args(&scripts::ACQUIRE, 1);
+                args.push(Cow::Borrowed(key));
+                args.push(Cow::Borrowed(token.as_bytes()));
+                args.push(number(ttl.as_millis()));
+                args
+            }
+            Operation::Extend { entries } => {
+                let mut args = self.script_args(&scripts::EXTEND, entries.len());
+                args.extend(entries.iter().map(|entry| Cow::Borrowed(&*entry.key)));
+                for entry in entries.iter() {
+                    args.push(Cow::Borrowed(entry.token.as_bytes()));
+                    args.push(number(entry.ttl.as_millis()));
+                }
+                args
+            }
+            Operation::Release { key, token, keep } => {
+                let mut args = self.script_args(&scripts::RELEASE, 1);
+                args.push(Cow::Borrowed(key));
+                args.push(Cow::Borrowed(token.as_bytes()));
+                args.push(number(whole_millis(*keep)));
+                args
+            }
+        }
+    }
+
+    fn script_args(&self, script: &'static Script, keys: usize) -> Vec<Cow<'_, [u8]>> {
+        let mut args = Vec::with_capacity(3 + 3 * keys);
+        if self.with_source {
+            args.push(word("EVAL"));
+            args.push(word(script.source()));
+        } else {
+            args.push(word("EVALSHA"));
+            args.push(word(script.digest()));
+        }
+        args.push(number(keys as u64));
+        args
+    }
+}
+
+impl Operation {
+    /// A name for messages and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } | Self::AcquireOrTell { .. } => "acquire",
+            Self::Extend { .. } => "extend",
+            Self::Release { .. } => "release",
+        }
+    }
+
+    /// The key that decides the connection (rule N12): the first one, if there are several.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match self {
+            Self::Acquire { key, .. }
+            | Self::AcquireOrTell { key, .. }
+            | Self::Release { key, .. } => key,
+            Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
+        }
+    }
+
+    /// The release that undoes this operation at a node where it may have taken effect; `None` for
+    /// an operation that leaves nothing behind.
+    #[must_use]
+    pub fn undo(&self) -> Option<Self> {
+        match self {
+            Self::Acquire { key, token, .. } | Self::AcquireOrTell { key, token, .. } => {
+                Some(Self::Release {
+                    key: Arc::clone(key),
+                    token: *token,
+                    keep: Duration::ZERO,
+                })
+            }
+            Self::Extend { .. } | Self::Release { .. } => None,
+        }
+    }
+
+    fn script(&self) -> Option<&'static Script> {
+        match self {
+            Self::Acquire { .. } => None,
+            Self::AcquireOrTell { .. } => Some(&scripts::ACQUIRE),
+            Self::Extend { .. } => Some(&scripts::EXTEND),
+            Self::Release { .. } => Some(&scripts::RELEASE),
+        }
+    }
+}
+
+fn word(text: &str) -> Cow<'_, [u8]> {
+    Cow::Borrowed(text.as_bytes())
+}
+
+fn number<'a>(value: u64) -> Cow<'a, [u8]> {
+    Cow::Owned(value.to_string().into_bytes())
+}
+
+/// Rounds up: a key that shall live on must not vanish early.
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> Vec<String> {
+        let text = |arg: &Cow<'_, [u8]>| String::from_utf8_lossy(arg).into_owned();
+        command.args().iter().map(text).collect()
+    }
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::new(Duration::from_millis(millis)).unwrap()
+    }
+
+    const TOKEN: &str = "00000000-0000-4000-8000-000000000000";
+
+    #[test]
+    fn an_acquire_is_one_atomic_set() {
+        let command = Command::from(Operation::Acquire {
+            key: Arc::from(*b"k"),
+            token: Token::from_random([0; 16]),
+            ttl: ttl(1500),
+        });
+        assert_eq!(
+            words(&command),
+            ["SET", "k", TOKEN, "NX", "PX", "1500"].map(String::from)
+        );
+        assert!(!command.is_digest());
+    }
+
+    #[test]
+    fn a_script_goes_by_digest_first_and_by_source_on_demand_with_its_keys_as_keys() {
+        let command = Command::from(Operation::Extend {
+            entries: Arc::from([b"a", b"b"].map(|key| ExtendEntry {
+                key: Arc::from(*key),
+                token: Token::from_random([0; 16]),
+                ttl: ttl(7),
+            })),
+        });
+        let digest = scripts::EXTEND.digest();
+        let tail = ["2", "a", "b", TOKEN, "7", TOKEN, "7"];
+        assert_eq!(words(&command)[..2], ["EVALSHA", digest].map(String::from));
+        assert_eq!(words(&command)[2..], tail.map(String::from));
+        assert!(command.is_digest());
+
+        let source = command.with_source();
+        assert_eq!(words(&source)[0], "EVAL");
+        assert_eq!(words(&source)[2..], tail.map(String::from));
+        assert!(!source.is_digest());
+    }
+
+    #[test]
+    fn a_release_keeps_a_key_for_whole_milliseconds_rounded_up() {
+        let keep = |keep| {
+            let command = Command::from(Operation::Release {
+                key: Arc::from(*b"k"),
+                token: Token::from_random([0; 16]),
+                keep,
+            });
+            words(&command).last().cloned()
+        };
+        assert_eq!(keep(Duration::ZERO).as_deref(), Some("0"));
+        assert_eq!(keep(Duration::from_nanos(1)).as_deref(), Some("1"));
+        assert_eq!(keep(Duration::from_millis(5)).as_deref(), Some("5"));
+    }
+}

@@ -1,0 +1,113 @@
+//! One independent Redis server, as the algorithm sees it: [`RedisNode`] and what goes over it.
+
+mod command;
+mod error;
+mod reply;
+mod subscription;
+mod token;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use command::{Command, ExtendEntry, Operation};
+pub use error::{NodeError, NodeErrorKind};
+pub use reply::Reply;
+pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};
+pub use token::Token;
+
+/// Sends commands to one Redis server.
+///
+/// This is the whole interface between the algorithm and a Redis client. A backend for another
+/// client is about thirty lines: send [`Command::args`], turn the answer into a [`Reply`], turn
+/// failures into a [`NodeError`].
+///
+/// # Rules
+///
+/// The algorithm is only as safe as the nodes that it talks to. An implementation keeps these
+/// rules; the numbers are used by docs and tests.
+///
+/// - **N1** A command takes effect atomically, or not at all.
+/// - **N2** `Ok` carries what the server answered to this very command.
+/// - **N3** `Err` means that the command *may* have taken effect, except for
+///   [`NodeErrorKind::NotSent`], which promises that nothing left this process and nothing will.
+///   An error is never turned into a refusal, nor a refusal into an error.
+/// - **N4** Keys expire on the server's clock.
+/// - **N5** A command is sent at most once. The algorithm retries; the client must not, neither
+///   after a reconnect nor from an offline queue.
+/// - **N6** Dropping the future of a call leaves the connection usable and the replies of other
+///   calls paired with their commands. The dropped command may still take effect.
+/// - **N7** While disconnected, calls fail fast: either one connect attempt runs, or a pause of at
+///   most 250 ms before the next one. The node comes back by itself, without being built anew.
+/// - **N8** Calls are independent and may run concurrently.
+/// - **N9** Keys, tokens and values are bytes, never text.
+/// - **N10** An error keeps the server's code (`NOAUTH`, `READONLY`, `OOM`, ...) and the
+///   transport's cause, see [`NodeError`].
+/// - **N11** A secret in a URL never shows in `Debug`, `Display` or a log.
+/// - **N12** Commands for one key leave on ONE connection in the order of the calls, where a call
+///   counts from the first poll of its future. A pool chooses the connection by a hash of the key.
+///   A connection that is replaced first takes the releases that belong behind its doubtful
+///   acquires.
+///
+/// # Cancel safety
+///
+/// See N6. The algorithm itself drives every call to its end and never drops one half-way, except
+/// when the runtime that drives it ends.
+#[async_trait]
+pub trait RedisNode: Debug + Send + Sync + 'static {
+    /// Sends the command, at most once, and answers within about `within`.
+    ///
+    /// The algorithm keeps a timer of its own, so `within` is there to bound what the caller
+    /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
+    ///
+    /// # Errors
+    ///
+    /// A [`NodeError`] says what is known of the command's fate, see N3 and N10.
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError>;
+
+    /// Listens for wake-ups on a pub/sub channel.
+    ///
+    /// # Errors
+    ///
+    /// A node that cannot listen says so with [`NodeError::cannot_listen`]; waiting then falls
+    /// back to timers.
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError>;
+
+    /// Where the node is, without secrets: `127.0.0.1:6379`.
+    ///
+    /// It names the node in errors, and two nodes of one lock must not share it: the same server
+    /// would vote twice.
+    fn label(&self) -> &str;
+}
+
+#[async_trait]
+impl<N: RedisNode + ?Sized> RedisNode for Arc<N> {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        (**self).execute(command, within).await
+    }
+
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+        (**self).subscribe(channel).await
+    }
+
+    fn label(&self) -> &str {
+        (**self).label()
+    }
+}
+
+#[async_trait]
+impl<N: RedisNode + ?Sized> RedisNode for Box<N> {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        (**self).execute(command, within).await
+    }
+
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+        (**self).subscribe(channel).await
+    }
+
+    fn label(&self) -> &str {
+        (**self).label()
+    }
+}

@@ -1,0 +1,74 @@
+//! The random owner value of one attempt.
+
+use std::fmt;
+
+use crate::runtime::Runtime;
+
+/// The random owner value of ONE attempt to acquire: a UUID of version 4 (122 random bits), kept
+/// as its 36-character text.
+///
+/// There is no way to choose a token: two owners with one token would release each other's lock.
+/// It says who may extend and release. It does not grow, so it is no fencing token.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token([u8; Token::LEN]);
+
+impl Token {
+    const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
+
+    /// A new token from the runtime's random bytes.
+    #[must_use]
+    pub fn generate(runtime: &dyn Runtime) -> Self {
+        Self::from_random(runtime.random())
+    }
+
+    pub(crate) fn from_random(random: [u8; 16]) -> Self {
+        let mut text = [0; Self::LEN];
+        uuid::Builder::from_random_bytes(random)
+            .into_uuid()
+            .hyphenated()
+            .encode_lower(&mut text);
+        Self(text)
+    }
+
+    /// The token as bytes: what stands as the value of the lock's key.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The token as text: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // A hyphenated UUID is ASCII; were it ever not, an empty token would match nothing.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({self})")
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_version_4_uuid_of_the_random_bytes() {
+        assert_eq!(
+            Token::from_random([0xff; 16]).as_str(),
+            "ffffffff-ffff-4fff-bfff-ffffffffffff"
+        );
+        assert_eq!(
+            Token::from_random([0; 16]).as_bytes(),
+            b"00000000-0000-4000-8000-000000000000"
+        );
+    }
+}

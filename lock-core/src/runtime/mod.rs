@@ -1,0 +1,35 @@
+//! Time, chance and background work: what the algorithm needs of an async runtime.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+/// A boxed future that can be sent between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A clock, a source of random bytes, timers and a place for background tasks.
+///
+/// # Contract
+///
+/// - All methods may be called from any thread, inside or outside an async context, and never
+///   block or panic, not even after the runtime has ended.
+/// - `now` never goes back, and counts the time that the system was suspended where the platform
+///   can tell, since a lock's ttl runs on meanwhile.
+pub trait Runtime: Debug + Send + Sync + 'static {
+    /// Monotonic time since an origin that stays the same for the life of this runtime.
+    fn now(&self) -> Duration;
+
+    /// The wall clock. Only ticks of a schedule are judged by it, never the validity of a lock.
+    fn wall(&self) -> SystemTime;
+
+    /// 16 random bytes from a generator fit for secrets.
+    fn random(&self) -> [u8; 16];
+
+    /// A future that is ready when `duration` has passed. It counts from the call, is independent
+    /// of the runtime's borrow, and may be dropped at any time.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+
+    /// Runs a task in the background. If the runtime has ended, the task is dropped.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+}

@@ -1,0 +1,1 @@
+//! A [`RedisNode`](lock_core::RedisNode) on the `redis` crate.

@@ -1,0 +1,1 @@
+//! In-process nodes and real servers for tests of distributed locks.
