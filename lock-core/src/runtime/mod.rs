@@ -1,5 +1,11 @@
 //! Time, chance and background work: what the algorithm needs of an async runtime.
 
+mod boottime;
+mod random;
+mod thread;
+
+pub use thread::ThreadRuntime;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -9,6 +15,8 @@ use std::time::{Duration, SystemTime};
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A clock, a source of random bytes, timers and a place for background tasks.
+///
+/// [`ThreadRuntime`] serves programs that bring none of their own.
 ///
 /// # Contract
 ///
@@ -23,11 +31,13 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// The wall clock. Only ticks of a schedule are judged by it, never the validity of a lock.
     fn wall(&self) -> SystemTime;
 
-    /// 16 random bytes from a generator fit for secrets.
+    /// 16 random bytes from a generator fit for secrets. A system that has none to give for a
+    /// moment is waited for: no other bytes would do.
     fn random(&self) -> [u8; 16];
 
-    /// A future that is ready when `duration` has passed. It counts from the call, is independent
-    /// of the runtime's borrow, and may be dropped at any time.
+    /// A future that is ready when `duration` has passed, and never ready if that is too long for
+    /// the clock. It counts from the call, is independent of the runtime's borrow, and may be
+    /// dropped at any time, which leaves nothing behind.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
     /// Runs a task in the background. If the runtime has ended, the task is dropped.
