@@ -3,12 +3,17 @@
 mod boottime;
 mod random;
 mod thread;
+#[cfg(feature = "tokio")]
+mod tokio;
 
+#[cfg(feature = "tokio")]
+pub use self::tokio::TokioRuntime;
 pub use thread::ThreadRuntime;
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A boxed future that can be sent between threads.
@@ -16,7 +21,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A clock, a source of random bytes, timers and a place for background tasks.
 ///
-/// [`ThreadRuntime`] serves programs that bring none of their own.
+/// There are two: `TokioRuntime` (feature `tokio`) for programs on tokio, and [`ThreadRuntime`]
+/// for all others. [`ambient`] chooses between them. Simulators and other executors bring their
+/// own.
 ///
 /// # Contract
 ///
@@ -42,4 +49,28 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 
     /// Runs a task in the background. If the runtime has ended, the task is dropped.
     fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+/// The runtime that the caller runs on: tokio's (feature `tokio`) if the caller is in the context
+/// of one, else the process-wide [`ThreadRuntime`]. Never fails or panics.
+#[must_use]
+pub fn ambient() -> Arc<dyn Runtime> {
+    cfg_if::cfg_if! {
+        if #[cfg(feature = "tokio")] {
+            match TokioRuntime::current() {
+                Some(runtime) => Arc::new(runtime),
+                None => ThreadRuntime::shared(),
+            }
+        } else {
+            ThreadRuntime::shared()
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "tokio")))]
+mod tests {
+    #[test]
+    fn without_tokio_the_ambient_runtime_is_the_thread_runtime() {
+        assert!(format!("{:?}", super::ambient()).starts_with("ThreadRuntime"));
+    }
 }
