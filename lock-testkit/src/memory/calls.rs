@@ -1,0 +1,41 @@
+//! How often a node was called.
+
+use lock_core::node::Operation;
+
+/// How many calls a [`MemoryNode`](super::MemoryNode) got, by kind.
+///
+/// A call counts from the first poll of its future, whatever became of it: calls that were refused
+/// count too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calls {
+    /// [`Operation::Acquire`].
+    pub acquire: u64,
+    /// [`Operation::AcquireOrTell`].
+    pub acquire_or_tell: u64,
+    /// [`Operation::Extend`].
+    pub extend: u64,
+    /// [`Operation::Release`].
+    pub release: u64,
+    /// Everything else.
+    pub other: u64,
+}
+
+impl Calls {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.acquire + self.acquire_or_tell + self.extend + self.release + self.other
+    }
+
+    pub(super) fn count(&mut self, operation: &Operation) {
+        let kind = match operation {
+            Operation::Acquire { .. } => &mut self.acquire,
+            Operation::AcquireOrTell { .. } => &mut self.acquire_or_tell,
+            Operation::Extend { .. } => &mut self.extend,
+            Operation::Release { .. } => &mut self.release,
+            _ => &mut self.other,
+        };
+        *kind += 1;
+    }
+}

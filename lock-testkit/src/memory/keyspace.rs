@@ -1,0 +1,238 @@
+//! The keys of a node, their lifetimes, and what each operation does to them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lock_core::node::{ExtendEntry, Operation};
+use lock_core::{NodeError, Reply, Token};
+
+/// How much of a foreign value a refusal tells, as in the acquire script.
+const TOLD_BYTES: usize = 128;
+
+/// Below this many keys nobody looks for dead ones.
+const SWEEP_FROM: usize = 1024;
+
+/// Keys with values and lifetimes.
+///
+/// Each method takes the instant at which it happens. A key with a ttl lives exactly that long and
+/// is gone at its last instant. A real server, which counts whole milliseconds, keeps it up to two
+/// milliseconds longer.
+#[derive(Debug)]
+pub(super) struct Keyspace {
+    entries: BTreeMap<Vec<u8>, Entry>,
+    sweep_above: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    value: Value,
+    expires_at: Option<Duration>,
+}
+
+/// What a key holds.
+#[derive(Debug)]
+pub(super) enum Value {
+    Bytes(Vec<u8>),
+    /// A hash, a list or the like: `GET` answers WRONGTYPE.
+    OtherType,
+}
+
+impl Value {
+    fn is(&self, token: &Token) -> bool {
+        matches!(self, Self::Bytes(bytes) if bytes == token.as_bytes())
+    }
+}
+
+impl Entry {
+    fn lives_at(&self, at: Duration) -> bool {
+        self.expires_at.is_none_or(|expires_at| at < expires_at)
+    }
+
+    /// What `PTTL` answers, a begun millisecond counted as a whole one.
+    fn pttl(&self, at: Duration) -> i64 {
+        let Some(expires_at) = self.expires_at else {
+            return -1;
+        };
+        let left = expires_at.saturating_sub(at).as_nanos();
+        i64::try_from(left.div_ceil(1_000_000)).unwrap_or(i64::MAX)
+    }
+}
+
+impl Keyspace {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            sweep_above: SWEEP_FROM,
+        }
+    }
+
+    /// Carries an operation out, as one indivisible step.
+    pub(super) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
+        match operation {
+            Operation::Acquire { key, token, ttl } => {
+                let free = self.live(key, at).is_none();
+                if free {
+                    self.set_token(key, token, at + ttl.as_duration(), at);
+                }
+                Ok(if free { Reply::ok() } else { Reply::Nil })
+            }
+            Operation::AcquireOrTell { key, token, ttl } => {
+                let expires_at = at + ttl.as_duration();
+                Ok(self.acquire_or_tell(key, token, expires_at, at))
+            }
+            Operation::Extend { entries } => {
+                let extended = entries.iter().map(|entry| self.extend(entry, at));
+                Ok(Reply::Array(extended.map(Reply::Int).collect()))
+            }
+            Operation::Release { key, token, keep } => {
+                Ok(Reply::Int(self.release(key, token, *keep, at)))
+            }
+            other => Err(NodeError::server(format!(
+                "ERR unknown command '{}'",
+                other.name()
+            ))),
+        }
+    }
+
+    fn acquire_or_tell(
+        &mut self,
+        key: &[u8],
+        token: &Token,
+        expires_at: Duration,
+        at: Duration,
+    ) -> Reply {
+        let Some(entry) = self.live(key, at) else {
+            self.set_token(key, token, expires_at, at);
+            return Reply::Int(1);
+        };
+        if entry.value.is(token) {
+            return Reply::Int(1);
+        }
+        let holder = match &entry.value {
+            Value::Bytes(bytes) => Reply::Bytes(bytes[..bytes.len().min(TOLD_BYTES)].to_vec()),
+            Value::OtherType => Reply::Nil,
+        };
+        Reply::Array(vec![holder, Reply::Int(entry.pttl(at))])
+    }
+
+    fn extend(&mut self, entry: &ExtendEntry, at: Duration) -> i64 {
+        let Some(held) = self.live(&entry.key, at) else {
+            return 0;
+        };
+        if !held.value.is(&entry.token) {
+            return -1;
+        }
+        // A key without expiry has the PTTL -1, which is less than any ttl: it gets one.
+        let wanted = at + entry.ttl.as_duration();
+        if held.expires_at.is_none_or(|present| present < wanted) {
+            held.expires_at = Some(wanted);
+        }
+        1
+    }
+
+    fn release(&mut self, key: &[u8], token: &Token, keep: Duration, at: Duration) -> i64 {
+        let Some(held) = self.live(key, at) else {
+            return 0;
+        };
+        if !held.value.is(token) {
+            return -1;
+        }
+        if keep.is_zero() {
+            self.entries.remove(key);
+            return 1;
+        }
+        let until = at.saturating_add(whole_millis(keep));
+        if held.expires_at.is_none_or(|present| present > until) {
+            held.expires_at = Some(until);
+        }
+        1
+    }
+
+    /// What the key holds, if it holds bytes.
+    pub(super) fn get(&mut self, key: &[u8], at: Duration) -> Option<Vec<u8>> {
+        match &self.live(key, at)?.value {
+            Value::Bytes(bytes) => Some(bytes.clone()),
+            Value::OtherType => None,
+        }
+    }
+
+    /// What `PTTL` answers: -2 without a key, -1 without expiry.
+    pub(super) fn pttl(&mut self, key: &[u8], at: Duration) -> i64 {
+        self.live(key, at).map_or(-2, |entry| entry.pttl(at))
+    }
+
+    /// The keys that are there, in the order of their bytes.
+    pub(super) fn keys(&self, at: Duration) -> Vec<Vec<u8>> {
+        let live = self.entries.iter().filter(|(_, entry)| entry.lives_at(at));
+        live.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Sets a key to a value of somebody else's, without expiry.
+    pub(super) fn set(&mut self, key: &[u8], value: Value, at: Duration) {
+        self.insert(key, value, None, at);
+    }
+
+    /// Gives a key that is there this much longer to live.
+    pub(super) fn expire(&mut self, key: &[u8], ttl: Duration, at: Duration) -> bool {
+        let Some(entry) = self.live(key, at) else {
+            return false;
+        };
+        entry.expires_at = Some(at.saturating_add(ttl));
+        true
+    }
+
+    /// Deletes a key; `false` if it was not there.
+    pub(super) fn remove(&mut self, key: &[u8], at: Duration) -> bool {
+        let there = self.live(key, at).is_some();
+        self.entries.remove(key);
+        there
+    }
+
+    fn set_token(&mut self, key: &[u8], token: &Token, expires_at: Duration, at: Duration) {
+        let value = Value::Bytes(token.as_bytes().to_vec());
+        self.insert(key, value, Some(expires_at), at);
+    }
+
+    fn insert(&mut self, key: &[u8], value: Value, expires_at: Option<Duration>, at: Duration) {
+        self.entries
+            .insert(key.to_vec(), Entry { value, expires_at });
+        // Keys that nobody asks for again would stay for ever. Looking at all of them each time
+        // that their number has doubled costs a constant amount per key.
+        if self.entries.len() > self.sweep_above {
+            self.entries.retain(|_, entry| entry.lives_at(at));
+            self.sweep_above = SWEEP_FROM.max(2 * self.entries.len());
+        }
+    }
+
+    /// The entry of a key that is there, once a dead one has been cleared away.
+    fn live(&mut self, key: &[u8], at: Duration) -> Option<&mut Entry> {
+        if self.entries.get(key).is_some_and(|e| !e.lives_at(at)) {
+            self.entries.remove(key);
+        }
+        self.entries.get_mut(key)
+    }
+}
+
+/// Rounds up, as the command does on its way to a server.
+fn whole_millis(duration: Duration) -> Duration {
+    let millis = duration.as_nanos().div_ceil(1_000_000);
+    Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_keys_that_nobody_asks_for_do_not_pile_up() {
+        let mut keyspace = Keyspace::new();
+        for second in 0..100_000_u64 {
+            let at = Duration::from_secs(second);
+            let key = second.to_be_bytes();
+            keyspace.set(&key, Value::OtherType, at);
+            assert!(keyspace.expire(&key, Duration::from_secs(10), at));
+        }
+        assert!(keyspace.entries.len() <= 2 * SWEEP_FROM);
+        assert_eq!(keyspace.keys(Duration::from_secs(100_000)).len(), 9);
+    }
+}

@@ -1,0 +1,254 @@
+//! A node that lives in this process.
+
+mod ambient;
+mod calls;
+mod fault;
+mod keyspace;
+mod server;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use lock_core::node::{Command, NodeError, RedisNode, Reply, Subscription};
+use lock_core::runtime::Runtime;
+
+pub use calls::Calls;
+pub use fault::Fault;
+use keyspace::Value;
+use server::{Call, Server, connection_lost};
+
+/// A node in this process that answers as a Redis server does, for tests that need no server.
+///
+/// Keys expire on the clock of a [`Runtime`]; under tokio's paused clock a test runs in virtual
+/// time. A clone is another handle on the same node: give one to the lock and keep the other, to
+/// switch faults on and off and to look at the keys.
+///
+/// What looks at the node or changes it from outside ([`get`](Self::get),
+/// [`set_foreign`](Self::set_foreign), ...) works whatever its fault, and is not counted as a call.
+///
+/// # Order
+///
+/// The node takes commands in the order in which their futures are first polled, as over one
+/// connection, and runs them in that order. A command that was sent runs even if its caller drops
+/// the future or runs out of time, just as with a real server.
+///
+/// # Subscriptions
+///
+/// The node cannot listen: [`RedisNode::subscribe`] answers with [`NodeError::cannot_listen`].
+#[derive(Clone)]
+pub struct MemoryNode {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    label: String,
+    runtime: OnceLock<Arc<dyn Runtime>>,
+    server: Mutex<Server>,
+}
+
+impl MemoryNode {
+    /// A node without keys, on the clock of the runtime in which it is first used.
+    pub fn new(label: impl Into<String>) -> Self {
+        Self::build(label.into(), OnceLock::new())
+    }
+
+    /// `count` nodes that share nothing: `memory-1`, `memory-2`, ...
+    #[must_use]
+    pub fn several(count: usize) -> Vec<Self> {
+        labels(count).map(Self::new).collect()
+    }
+
+    /// A node without keys, on the clock of the given runtime.
+    pub fn with_runtime(label: impl Into<String>, runtime: Arc<dyn Runtime>) -> Self {
+        Self::build(label.into(), OnceLock::from(runtime))
+    }
+
+    /// `count` nodes that share nothing but the runtime: `memory-1`, `memory-2`, ...
+    #[must_use]
+    pub fn several_with_runtime(count: usize, runtime: &Arc<dyn Runtime>) -> Vec<Self> {
+        labels(count)
+            .map(|label| Self::with_runtime(label, Arc::clone(runtime)))
+            .collect()
+    }
+
+    fn build(label: String, runtime: OnceLock<Arc<dyn Runtime>>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                label,
+                runtime,
+                server: Mutex::new(Server::new()),
+            }),
+        }
+    }
+
+    /// Makes something go wrong from now on, instead of what went wrong before.
+    ///
+    /// Commands that wait at a node that hung run now, under the new fault.
+    pub fn set_fault(&self, fault: Fault) {
+        self.with_server(|server, now| server.set_fault(Some(fault), now));
+    }
+
+    /// Ends the fault. Commands that wait at a node that hung run now, in their order; what is
+    /// delayed arrives when it would have arrived.
+    pub fn heal(&self) {
+        self.with_server(|server, now| server.set_fault(None, now));
+    }
+
+    /// What is wrong at present.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        self.with_server(|server, _| server.fault().cloned())
+    }
+
+    /// Loses all keys, as a server that restarts without persistence.
+    ///
+    /// Calls that wait for their answer lose their connection, and what they asked for never runs.
+    /// A fault stays.
+    pub fn forget(&self) {
+        self.with_server(|server, _| {
+            server.disconnect();
+            server.keyspace = keyspace::Keyspace::new();
+        });
+    }
+
+    /// How often the node was called.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.with_server(|server, _| server.calls)
+    }
+
+    /// How many commands were sent and have not run yet: while the node hangs or delays.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.with_server(|server, _| server.waiting())
+    }
+
+    /// The value of a key; `None` if there is no such key or it is of another type.
+    #[must_use]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+        self.with_server(|server, now| server.keyspace.get(key.as_ref(), now))
+    }
+
+    /// What Redis answers to `PTTL`: the lifetime left in milliseconds, -1 for a key without
+    /// expiry, -2 if there is no such key.
+    #[must_use]
+    pub fn pttl(&self, key: impl AsRef<[u8]>) -> i64 {
+        self.with_server(|server, now| server.keyspace.pttl(key.as_ref(), now))
+    }
+
+    /// All keys, in the order of their bytes.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        self.with_server(|server, now| server.keyspace.keys(now))
+    }
+
+    /// Sets a key without expiry, as another client does that knows nothing of locks.
+    pub fn set_foreign(&self, key: impl AsRef<[u8]>, value: impl Into<Vec<u8>>) {
+        let value = Value::Bytes(value.into());
+        self.with_server(|server, now| server.keyspace.set(key.as_ref(), value, now));
+    }
+
+    /// Puts a value there that is no string: a hash, a list or the like. The key has no expiry.
+    pub fn set_other_type(&self, key: impl AsRef<[u8]>) {
+        self.with_server(|server, now| server.keyspace.set(key.as_ref(), Value::OtherType, now));
+    }
+
+    /// Lets a key expire after `ttl`, be that longer or shorter than before; `false` if there is no
+    /// such key.
+    pub fn expire(&self, key: impl AsRef<[u8]>, ttl: Duration) -> bool {
+        self.with_server(|server, now| server.keyspace.expire(key.as_ref(), ttl, now))
+    }
+
+    /// Deletes a key, whoever holds it; `false` if there is no such key.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> bool {
+        self.with_server(|server, now| server.keyspace.remove(key.as_ref(), now))
+    }
+
+    fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.inner.runtime.get_or_init(ambient::ambient)
+    }
+
+    /// Looks at the server as it is now: after all that was due has run.
+    fn with_server<T>(&self, look: impl FnOnce(&mut Server, Duration) -> T) -> T {
+        let runtime = self.runtime();
+        // A panic while the lock was held would be one of a test's own making; the keys are whole.
+        let mut server = (self.inner.server.lock()).unwrap_or_else(PoisonError::into_inner);
+        let now = runtime.now();
+        server.run_due(now);
+        let seen = look(&mut server, now);
+        server.run_due(now);
+        let answers = server.take_answers();
+        drop(server);
+        answers.give();
+        seen
+    }
+
+    async fn answer(
+        &self,
+        call: Call,
+        within: Duration,
+        deadline: Duration,
+    ) -> Result<Reply, NodeError> {
+        let Call {
+            mut answer,
+            arrives_at,
+        } = call;
+        loop {
+            match answer.try_recv() {
+                Ok(Some(answer)) => return answer,
+                Ok(None) => {}
+                Err(_canceled) => return Err(connection_lost()),
+            }
+            let now = self.runtime().now();
+            if now >= deadline {
+                return Err(NodeError::no_answer(within));
+            }
+            // Nobody but its callers wakes the node when a command arrives.
+            let until = if now < arrives_at {
+                arrives_at.min(deadline)
+            } else {
+                deadline
+            };
+            let sleep = self.runtime().sleep(until.saturating_sub(now));
+            match select(&mut answer, sleep).await {
+                Either::Left((Ok(answer), _)) => return answer,
+                Either::Left((Err(_canceled), _)) => return Err(connection_lost()),
+                Either::Right(_) => self.with_server(|_, _| ()),
+            }
+        }
+    }
+}
+
+fn labels(count: usize) -> impl Iterator<Item = String> {
+    (1..=count).map(|number| format!("memory-{number}"))
+}
+
+#[async_trait]
+impl RedisNode for MemoryNode {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        let (call, deadline) = self.with_server(|server, now| {
+            let call = server.receive(command.operation(), now);
+            (call, now.saturating_add(within))
+        });
+        self.answer(call?, within, deadline).await
+    }
+
+    async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
+        Err(NodeError::cannot_listen())
+    }
+
+    fn label(&self) -> &str {
+        &self.inner.label
+    }
+}
+
+impl fmt::Debug for MemoryNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryNode")
+            .field("label", &self.inner.label)
+            .finish_non_exhaustive()
+    }
+}
