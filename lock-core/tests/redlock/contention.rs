@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use lock_core::{
     AcquireError, DistributedLock, DistributedLockExt, Jitter, LockRequest, RetryPolicy,
@@ -84,7 +85,7 @@ async fn zero_tries_once_and_a_deadline_is_kept() {
     let locks = locks(&nodes);
     rival(&nodes, &[0, 1, 2], "rival");
     let before = nodes[0].calls().total();
-    let (result, took) = timed(locks.lock(LockRequest::new(KEY).max_wait(0 * MS))).await;
+    let (result, took) = timed(locks.lock(LockRequest::new(KEY).max_wait(Duration::ZERO))).await;
     assert!(matches!(result, Err(AcquireError::Contended(_))));
     assert!(took.is_zero());
     assert_eq!(nodes[0].calls().total() - before, 1);
@@ -103,7 +104,7 @@ async fn any_retry_delay_is_legal() {
     let nodes = nodes(3);
     let locks = locks(&nodes);
     rival(&nodes, &[0, 1, 2], "rival");
-    for delay in [0 * MS, MS, std::time::Duration::MAX] {
+    for delay in [Duration::ZERO, MS, Duration::MAX] {
         for jitter in [Jitter::None, Jitter::Full] {
             let retry = RetryPolicy::new()
                 .delay(delay)

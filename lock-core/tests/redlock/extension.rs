@@ -1,5 +1,7 @@
 //! Rule 8: extending never creates, never shortens, never revives.
 
+use std::time::Duration;
+
 use lock_core::{DistributedLockExt, ExtendError, LockRequest};
 use lock_testkit::Fault;
 
@@ -132,7 +134,7 @@ async fn bad_ttls_are_refused_before_anything_is_sent() {
     let guard = locks.lock(KEY).await.unwrap();
     settle().await;
     let before = nodes[0].calls();
-    for ttl in [0 * MS, MS / 1000, MS, std::time::Duration::MAX] {
+    for ttl in [Duration::ZERO, MS / 1000, MS, Duration::MAX] {
         let result = guard.extend(ttl).await;
         assert!(matches!(result, Err(ExtendError::Invalid(_))), "{result:?}");
     }

@@ -1,6 +1,8 @@
 //! The algorithm over in-process nodes. Time is virtual: tokio's clock stands still except when
 //! everybody sleeps.
 
+#![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
+
 mod cancellation;
 mod cleanup;
 mod contention;

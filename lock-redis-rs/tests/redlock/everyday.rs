@@ -1,0 +1,215 @@
+//! What works when all is well.
+
+use lock_core::{
+    AcquireError, DistributedLockExt, ExtendError, LockRequest, Redlock, ReleaseError,
+};
+use lock_redis_rs::RedisRsNode;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn a_lock_is_taken_extended_and_released_on_every_server() {
+    let servers = servers(3);
+    let locks = Redlock::builder()
+        .nodes(nodes(&servers))
+        .prefix("app:")
+        .build()
+        .unwrap();
+    let guard = locks
+        .lock(LockRequest::new(KEY).ttl(20_000 * MS))
+        .await
+        .unwrap();
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    until("granted everywhere", 5_000 * MS, || {
+        guard.votes().granted == 3
+    })
+    .await;
+    for server in &servers {
+        assert_eq!(
+            get(server, "app:k").as_deref(),
+            Some(guard.token().as_bytes())
+        );
+        assert!((1..=20_000).contains(&pttl(server, "app:k")));
+    }
+    guard.extend(60_000 * MS).await.unwrap();
+    let longer = || servers.iter().all(|server| pttl(server, "app:k") > 20_000);
+    until("extended everywhere", 5_000 * MS, longer).await;
+    guard.release().await.unwrap();
+    until("released everywhere", 5_000 * MS, || keys(&servers) == 0).await;
+    assert!(locks.try_lock(KEY).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_dropped_guard_releases() {
+    let servers = servers(3);
+    let locks = locks(&servers);
+    drop(
+        locks
+            .lock(LockRequest::new(KEY).ttl(60_000 * MS))
+            .await
+            .unwrap(),
+    );
+    until("released", 6_000 * MS, || keys(&servers) == 0).await;
+}
+
+#[tokio::test]
+async fn scripts_that_a_server_forgot_are_sent_again() {
+    let servers = servers(3);
+    let locks = locks(&servers);
+    let flush = |count| {
+        for server in &servers[..count] {
+            ask(server, &["SCRIPT", "FLUSH"]);
+        }
+    };
+    for count in [1, 3] {
+        let guard = locks.lock(KEY).await.unwrap();
+        flush(count);
+        guard.extend(60_000 * MS).await.unwrap();
+        flush(count);
+        // The second attempt asks by script who holds the lock.
+        let held = LockRequest::new(KEY)
+            .give_up_when_held(true)
+            .max_wait(5_000 * MS);
+        let Err(AcquireError::Contended(contended)) = locks.lock(held).await else {
+            panic!("not contended");
+        };
+        assert_eq!(contended.holder.as_deref(), Some(guard.token().as_bytes()));
+        flush(count);
+        guard.release().await.unwrap();
+        until("released", 5_000 * MS, || keys(&servers) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn bad_input_sends_nothing() {
+    let servers = servers(1);
+    let locks = warm_locks(&servers).await;
+    let guard = locks.lock(KEY).await.unwrap();
+    let sent = |command| runs(&servers[0], command);
+    let before = (sent("set"), sent("evalsha"), sent("eval"));
+    for ttl in [
+        MS * 0,
+        MS / 1000,
+        999 * MS / 1000,
+        2 * MS,
+        std::time::Duration::MAX,
+    ] {
+        let result = locks.lock(LockRequest::new(KEY).ttl(ttl)).await;
+        assert!(
+            matches!(result, Err(AcquireError::Invalid(_))),
+            "{result:?}"
+        );
+        let result = guard.extend(ttl).await;
+        assert!(matches!(result, Err(ExtendError::Invalid(_))), "{result:?}");
+    }
+    for resource in [vec![], vec![b'k'; 1 << 20]] {
+        assert!(matches!(
+            locks.lock(resource).await,
+            Err(AcquireError::Invalid(_))
+        ));
+    }
+    assert_eq!((sent("set"), sent("evalsha"), sent("eval")), before);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn binary_names_are_legal_and_distinct() {
+    let servers = servers(3);
+    let locks = locks(&servers);
+    let names: [&[u8]; 4] = [b"\xff\xfe\x00\x0d\x0a", b"\xff", b"\xfe", "🔒".as_bytes()];
+    let mut guards = Vec::new();
+    for name in names {
+        guards.push(locks.lock(name).await.unwrap());
+        assert!(locks.try_lock(name).await.unwrap().is_none());
+    }
+    for server in &servers {
+        let all_there = || {
+            names
+                .iter()
+                .all(|name| server.command(&[b"EXISTS", *name]).is_ok())
+        };
+        until("all there", 5_000 * MS, all_there).await;
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    let long = vec![0xfe; 60_000];
+    locks.lock(long).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn data_under_the_locks_name_is_never_touched() {
+    let servers = servers(3);
+    let locks = locks(&servers);
+    for server in &servers {
+        ask(server, &["HSET", KEY, "f", "v"]);
+    }
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    let wait = LockRequest::new(KEY).max_wait(200 * MS);
+    assert!(matches!(
+        locks.lock(wait).await,
+        Err(AcquireError::Contended(_))
+    ));
+
+    let guard = locks.lock("other").await.unwrap();
+    until("granted everywhere", 5_000 * MS, || {
+        guard.votes().granted == 3
+    })
+    .await;
+    for (server, words) in servers.iter().zip([
+        &["HSET", "other", "f", "v"][..],
+        &["SET", "other", "data"][..],
+        &["LPUSH", "other", "v"][..],
+    ]) {
+        ask(server, &["DEL", "other"]);
+        ask(server, words);
+    }
+    assert!(matches!(
+        guard.extend(60_000 * MS).await,
+        Err(ExtendError::Lost)
+    ));
+    assert!(matches!(guard.release().await, Err(ReleaseError::NotHeld)));
+    drop(guard);
+    tokio::time::sleep(300 * MS).await;
+    assert_eq!(keys(&servers), 6);
+    for server in &servers {
+        assert_eq!((pttl(server, KEY), pttl(server, "other")), (-1, -1));
+    }
+}
+
+#[tokio::test]
+async fn one_server_twice_is_refused_whatever_its_database_or_password() {
+    let urls = ["redis://127.0.0.1:1/0", "redis://:secret@127.0.0.1:1/3"];
+    let nodes = urls.map(|url| RedisRsNode::new(url).unwrap());
+    let error = Redlock::new(nodes).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "node 127.0.0.1:1 is listed twice, each node must be an independent server"
+    );
+}
+
+#[tokio::test]
+async fn a_lock_may_mix_ways_to_connect() {
+    use std::sync::Arc;
+
+    use lock_core::RedisNode;
+
+    let servers = servers(3);
+    let client = redis::Client::open(servers[0].url()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let resp3 = format!("{}?protocol=resp3", servers[2].url());
+    let nodes: [Arc<dyn RedisNode>; 3] = [
+        Arc::new(RedisRsNode::from_connection(
+            servers[0].addr().to_string(),
+            connection,
+        )),
+        Arc::new(RedisRsNode::new(servers[1].url()).unwrap()),
+        Arc::new(RedisRsNode::new(resp3).unwrap()),
+    ];
+    let locks = Redlock::new(nodes).unwrap();
+    let guard = locks.lock(KEY).await.unwrap();
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    guard.extend(60_000 * MS).await.unwrap();
+    guard.release().await.unwrap();
+    until("released", 5_000 * MS, || keys(&servers) == 0).await;
+}

@@ -1,0 +1,133 @@
+//! Cancellation and overload: nothing is left behind, nothing grows.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use lock_core::node::Subscription;
+use lock_core::{Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock, Reply};
+use lock_redis_rs::RedisRsNode;
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acquires_dropped_at_random_moments_leave_no_key() {
+    let servers = servers(5);
+    let locks = warm_locks(&servers).await;
+    let ttl = 60_000 * MS;
+    let mut finished = 0;
+    for i in 0..300 {
+        let request = LockRequest::new(format!("k{i}")).ttl(ttl);
+        let micros = RandomState::new().hash_one(i) % 1_500;
+        let acquire = locks.lock(request);
+        let result = tokio::time::timeout(Duration::from_micros(micros), acquire).await;
+        finished += usize::from(result.is_ok());
+        // A guard is dropped here too: it is released in the background as well.
+        drop(result);
+    }
+    until("every key is gone", ttl / 10, || keys(&servers) == 0).await;
+    assert!(finished < 300, "no acquire was cancelled");
+}
+
+/// Counts the calls that are under way.
+#[derive(Debug)]
+struct Counted {
+    node: RedisRsNode,
+    in_flight: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl RedisNode for Counted {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        struct InFlight<'a>(&'a AtomicUsize);
+        impl Drop for InFlight<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let _counted = InFlight(&self.in_flight);
+        self.node.execute(command, within).await
+    }
+
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+        self.node.subscribe(channel).await
+    }
+
+    fn label(&self) -> &str {
+        self.node.label()
+    }
+}
+
+/// The process's resident memory in bytes.
+fn memory() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hung_node_at_full_load_makes_nothing_grow() {
+    const TASKS: usize = 64;
+    let servers = servers(5);
+    let in_flight = Arc::new(AtomicUsize::new(0));
+    let count = |node| Counted {
+        node,
+        in_flight: Arc::clone(&in_flight),
+    };
+    let locks = Redlock::new(nodes(&servers).map(count)).unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    let mut load = tokio::task::JoinSet::new();
+    for task in 0..TASKS {
+        let (locks, done) = (locks.clone(), Arc::clone(&done));
+        load.spawn(async move {
+            loop {
+                let guard = locks.lock(format!("k{task}")).await.unwrap();
+                guard.release().await.unwrap();
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    tokio::time::sleep(500 * MS).await;
+    servers[2].pause().unwrap();
+
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let started = Instant::now();
+    // What is seen of the ten seconds: the first three, in which everything finds its level, and
+    // the last three.
+    let (mut early, mut late) = ((0, 0, 0), (0, 0, 0));
+    while started.elapsed() < Duration::from_secs(10) {
+        tokio::time::sleep(10 * MS).await;
+        let seen = if started.elapsed() < Duration::from_secs(3) {
+            &mut early
+        } else if started.elapsed() > Duration::from_secs(7) {
+            &mut late
+        } else {
+            continue;
+        };
+        seen.0 = seen.0.max(in_flight.load(Ordering::SeqCst));
+        seen.1 = seen.1.max(metrics.num_alive_tasks());
+        seen.2 = seen.2.max(memory());
+    }
+    let pairs = done.load(Ordering::SeqCst);
+    load.shutdown().await;
+    println!("{pairs} pairs; calls, tasks, bytes: at first {early:?}, at last {late:?}");
+    assert!(pairs > 1_000, "{pairs}");
+    assert!(
+        late.0 <= early.0.max(TASKS * 10),
+        "calls: {early:?}, then {late:?}"
+    );
+    assert!(
+        late.1 <= early.1.max(TASKS * 10),
+        "tasks: {early:?}, then {late:?}"
+    );
+    assert!(
+        late.2 <= early.2 + early.2 / 10,
+        "memory: {early:?}, then {late:?}"
+    );
+    servers[2].resume().unwrap();
+    until("no key is left", 6_000 * MS, || keys(&servers) == 0).await;
+    assert_eq!(in_flight.load(Ordering::SeqCst), 0);
+}
