@@ -1,14 +1,29 @@
 //! Time, chance and background work: what the algorithm needs of an async runtime.
 
+mod boottime;
+mod random;
+mod thread;
+#[cfg(feature = "tokio")]
+mod tokio;
+
+#[cfg(feature = "tokio")]
+pub use self::tokio::TokioRuntime;
+pub use thread::ThreadRuntime;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A boxed future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A clock, a source of random bytes, timers and a place for background tasks.
+///
+/// There are two: `TokioRuntime` (feature `tokio`) for programs on tokio, and [`ThreadRuntime`]
+/// for all others. [`ambient`] chooses between them. Simulators and other executors bring their
+/// own.
 ///
 /// # Contract
 ///
@@ -23,13 +38,39 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// The wall clock. Only ticks of a schedule are judged by it, never the validity of a lock.
     fn wall(&self) -> SystemTime;
 
-    /// 16 random bytes from a generator fit for secrets.
+    /// 16 random bytes from a generator fit for secrets. A system that has none to give for a
+    /// moment is waited for: no other bytes would do.
     fn random(&self) -> [u8; 16];
 
-    /// A future that is ready when `duration` has passed. It counts from the call, is independent
-    /// of the runtime's borrow, and may be dropped at any time.
+    /// A future that is ready when `duration` has passed, and never ready if that is too long for
+    /// the clock. It counts from the call, is independent of the runtime's borrow, and may be
+    /// dropped at any time, which leaves nothing behind.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
     /// Runs a task in the background. If the runtime has ended, the task is dropped.
     fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+/// The runtime that the caller runs on: tokio's (feature `tokio`) if the caller is in the context
+/// of one, else the process-wide [`ThreadRuntime`]. Never fails or panics.
+#[must_use]
+pub fn ambient() -> Arc<dyn Runtime> {
+    cfg_if::cfg_if! {
+        if #[cfg(feature = "tokio")] {
+            match TokioRuntime::current() {
+                Some(runtime) => Arc::new(runtime),
+                None => ThreadRuntime::shared(),
+            }
+        } else {
+            ThreadRuntime::shared()
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "tokio")))]
+mod tests {
+    #[test]
+    fn without_tokio_the_ambient_runtime_is_the_thread_runtime() {
+        assert!(format!("{:?}", super::ambient()).starts_with("ThreadRuntime"));
+    }
 }

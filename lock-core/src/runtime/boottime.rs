@@ -1,0 +1,89 @@
+//! The clock behind both runtimes: time that goes on while the system is suspended.
+//!
+//! A server counts a lock's ttl down while its holder's machine sleeps, so a clock that stops
+//! meanwhile would call an expired lock valid. On Linux, CLOCK_BOOTTIME goes on, while
+//! CLOCK_MONOTONIC, which is [`Instant`](std::time::Instant) and tokio's clock, stops. On other
+//! systems `Instant` has to do: it goes on during suspend on Windows, and stops on macOS.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// What the clock shows at its first reading. It is not zero because a paused tokio clock, which
+/// is put on the same time line, may lag behind that moment, and must not stick at zero then.
+const AT_ORIGIN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Time since an origin that all runtimes of the process share, so that their times can be
+/// compared: a lock may be used from one runtime first and from another later.
+pub(super) fn now() -> Duration {
+    static ORIGIN: OnceLock<system::Reading> = OnceLock::new();
+    let origin = *ORIGIN.get_or_init(system::read);
+    AT_ORIGIN + system::since(origin)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::Duration;
+
+    pub(super) type Reading = Duration;
+
+    pub(super) fn read() -> Reading {
+        let time = clock_gettime(ClockId::Boottime);
+        // Neither part of this clock is ever negative.
+        Duration::new(
+            time.tv_sec.try_into().unwrap_or_default(),
+            time.tv_nsec.try_into().unwrap_or_default(),
+        )
+    }
+
+    pub(super) fn since(origin: Reading) -> Duration {
+        read().saturating_sub(origin)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::time::{Duration, Instant};
+
+    pub(super) type Reading = Instant;
+
+    pub(super) fn read() -> Reading {
+        Instant::now()
+    }
+
+    pub(super) fn since(origin: Reading) -> Duration {
+        origin.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_moves_and_never_goes_back() {
+        let first = now();
+        let mut last = first;
+        for _ in 0..10_000 {
+            let next = now();
+            assert!(next >= last, "{next:?} after {last:?}");
+            last = next;
+        }
+        assert!(last > first);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn on_linux_it_is_the_clock_that_counts_suspend() {
+        // The kernel's own account of that clock, in hundredths of a second.
+        let uptime = || {
+            let text = std::fs::read_to_string("/proc/uptime").unwrap();
+            let seconds: f64 = text.split(' ').next().unwrap().parse().unwrap();
+            Duration::from_secs_f64(seconds)
+        };
+        let (before, boot, after) = (uptime(), system::read(), uptime());
+        let unit = Duration::from_millis(11);
+        assert!(boot + unit >= before, "{boot:?} {before:?}");
+        assert!(boot <= after + unit, "{boot:?} {after:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! A runtime of one thread, for programs that bring none of their own.
+
+mod executor;
+mod sleep;
+mod task;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use sleep::Sleep;
+
+use super::{BoxFuture, Runtime, boottime, random};
+use executor::Executor;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+/// The runtime for programs without tokio: one thread that runs tasks and timers.
+///
+/// It is what a lock uses under smol, async-std, `futures::executor::block_on` and anything else
+/// that polls futures. Its thread starts when there is something to do for the first time, and
+/// ends after ten idle seconds, to start again when needed. If the system refuses a new thread,
+/// tasks and timers are kept, and the next use of the runtime tries again.
+///
+/// All tasks share that thread, so a task must not block it. A task that panics ends alone, as
+/// with any executor: the panic hook reports it, the other tasks and the thread go on.
+///
+/// A sleep that is dropped leaves nothing behind. Timers fire within a second after the system
+/// resumes from a suspend that outlasted them, and at any other time within about 0.1 ms on an
+/// idle machine. A `duration` that ends after the largest time a [`Duration`] can hold is a sleep
+/// that never ends.
+///
+/// Clones share the thread.
+#[derive(Clone)]
+pub struct ThreadRuntime {
+    executor: Arc<Executor>,
+}
+
+impl ThreadRuntime {
+    /// The one runtime of this kind in the process.
+    ///
+    /// Never fails or panics: nothing starts before there is something to do.
+    #[must_use]
+    pub fn shared() -> Arc<Self> {
+        static SHARED: OnceLock<Arc<ThreadRuntime>> = OnceLock::new();
+        Arc::clone(SHARED.get_or_init(|| {
+            Arc::new(ThreadRuntime {
+                executor: Executor::new(),
+            })
+        }))
+    }
+
+    /// A sleep without the box that the trait asks for.
+    pub(super) fn timer(&self, duration: Duration) -> Sleep {
+        Sleep::new(Arc::clone(&self.executor), duration)
+    }
+}
+
+impl fmt::Debug for ThreadRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadRuntime").finish_non_exhaustive()
+    }
+}
+
+impl Runtime for ThreadRuntime {
+    fn now(&self) -> Duration {
+        boottime::now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        random::random()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(self.timer(duration))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.executor.spawn(task);
+    }
+}

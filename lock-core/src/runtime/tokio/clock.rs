@@ -1,0 +1,171 @@
+//! Tokio's clock on the time line of the process, with the suspends that it does not see.
+
+use crate::runtime::boottime;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// No system is suspended and resumed in less.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// A pair of readings this tight was not interrupted, so that another try would gain nothing.
+const TIGHT: Duration = Duration::from_micros(10);
+
+const TRIES: usize = 4;
+
+/// How long the system has been suspended, since the first look.
+static SUSPENDED: Suspended = Suspended::new();
+
+/// Where an instant stands on the time line of [`boottime::now`]. The caller has read it from the
+/// clock of his runtime just before.
+pub(super) fn at(instant: Instant) -> Duration {
+    let awake = place(instant);
+    awake + SUSPENDED.update(awake, boottime::now, || place(Instant::now()))
+}
+
+/// Where an instant would stand if the system had never been suspended.
+fn place(instant: Instant) -> Duration {
+    static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
+    // Read in this order, the second is too large for the first rather than too small, so that
+    // the time between the two reads never counts as a suspend.
+    let (origin, time) = ORIGIN.get_or_init(|| (Instant::now(), boottime::now()));
+    match instant.checked_duration_since(*origin) {
+        Some(after) => *time + after,
+        // A paused clock lags behind.
+        None => time.saturating_sub(*origin - instant),
+    }
+}
+
+/// The sum of all suspends, as far as they were noticed.
+///
+/// The clock that counts suspend and the one that does not cannot be read at one instant, and the
+/// thread may lose the processor between the reads. Taken as it comes, their difference would
+/// jitter, and a clock that adds it would go back. So the sum only grows, and only by what is
+/// certain: the one less the other, if the other was read AFTER it, is at most the true difference.
+struct Suspended {
+    nanos: AtomicU64,
+}
+
+impl Suspended {
+    const fn new() -> Self {
+        Self {
+            nanos: AtomicU64::new(0),
+        }
+    }
+
+    /// The sum, brought up to date. `awake` was read just before the call.
+    fn update(
+        &self,
+        awake: Duration,
+        boot_time: impl Fn() -> Duration,
+        awake_time: impl Fn() -> Duration,
+    ) -> Duration {
+        let known = Duration::from_nanos(self.nanos.load(Ordering::Acquire));
+        // Too large by the time between the two reads, so that it misses nothing, for the price
+        // of one read.
+        let at_most = boot_time().saturating_sub(awake);
+        if at_most < known + SHORTEST {
+            return known;
+        }
+        let certain = certain(boot_time, awake_time);
+        if certain < known + SHORTEST {
+            return known;
+        }
+        let certain = u64::try_from(certain.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.nanos.fetch_max(certain, Ordering::AcqRel);
+        Duration::from_nanos(before.max(certain))
+    }
+}
+
+/// A sum that is not above the true one, and as near to it as a few tries get.
+fn certain(boot_time: impl Fn() -> Duration, awake_time: impl Fn() -> Duration) -> Duration {
+    let mut certain = Duration::ZERO;
+    for _ in 0..TRIES {
+        let before = awake_time();
+        let boot = boot_time();
+        let after = awake_time();
+        certain = certain.max(boot.saturating_sub(after));
+        if after.saturating_sub(before) < TIGHT {
+            break;
+        }
+    }
+    certain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const STALL: Duration = Duration::from_millis(5);
+
+    /// Two clocks, and the stalls that come after the next reads.
+    #[derive(Default)]
+    struct Machine {
+        awake: Cell<Duration>,
+        suspended: Cell<Duration>,
+        stalls: RefCell<Vec<Duration>>,
+    }
+
+    impl Machine {
+        fn read(&self, shown: Duration) -> Duration {
+            let stall = self.stalls.borrow_mut().pop().unwrap_or_default();
+            self.awake.set(self.awake.get() + stall);
+            shown
+        }
+
+        fn update(&self, sum: &Suspended) -> Duration {
+            sum.update(
+                self.read(self.awake.get()),
+                || self.read(self.awake.get() + self.suspended.get()),
+                || self.read(self.awake.get()),
+            )
+        }
+    }
+
+    #[test]
+    fn a_stall_between_the_reads_is_no_suspend() {
+        let (machine, sum) = (Machine::default(), Suspended::new());
+        machine.stalls.replace(vec![STALL; 64]);
+        assert_eq!(machine.update(&sum), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_suspend_is_counted_once_and_in_full() {
+        let (machine, sum) = (Machine::default(), Suspended::new());
+        assert_eq!(machine.update(&sum), Duration::ZERO);
+        machine.suspended.set(HOUR);
+        assert_eq!(machine.update(&sum), HOUR);
+        assert_eq!(machine.update(&sum), HOUR);
+        machine.suspended.set(HOUR * 2);
+        assert_eq!(machine.update(&sum), HOUR * 2);
+    }
+
+    #[test]
+    fn a_suspend_among_stalls_is_counted_and_the_sum_never_falls() {
+        let (machine, sum) = (Machine::default(), Suspended::new());
+        machine.suspended.set(HOUR);
+        machine.stalls.replace(vec![STALL; 64]);
+        let first = machine.update(&sum);
+        assert!(first >= HOUR - STALL && first <= HOUR, "{first:?}");
+        machine.stalls.replace(vec![STALL; 64]);
+        assert!(machine.update(&sum) >= first);
+        machine.stalls.take();
+        assert_eq!(machine.update(&sum), HOUR);
+    }
+
+    #[test]
+    fn an_instant_from_before_the_first_look_has_a_place() {
+        let earlier = Instant::now() - Duration::from_millis(1);
+        let step = Duration::from_micros(1);
+        assert_eq!(place(earlier + step) - place(earlier), step);
+        assert!(place(earlier) < boottime::now());
+    }
+
+    #[test]
+    fn it_shares_its_time_line_with_the_other_runtimes() {
+        let difference = at(Instant::now()).abs_diff(boottime::now());
+        assert!(difference < HOUR, "{difference:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The runtime for programs on tokio (feature `tokio`).
+
+mod clock;
+mod sleep;
+
+#[cfg(test)]
+mod tests;
+
+use super::{BoxFuture, Runtime, random};
+use ::tokio::runtime::Handle;
+use ::tokio::time::Instant;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// A tokio runtime, by its handle.
+///
+/// It may be used from any thread, also outside tokio, and after the runtime has ended: `sleep`
+/// then runs on the timer of [`ThreadRuntime`](super::ThreadRuntime), and `spawn` drops the task.
+/// The handle does not keep the runtime alive.
+///
+/// - `now` is tokio's clock, which a test may pause and advance, plus the time that the system
+///   was suspended, where the platform can tell.
+/// - `sleep` is tokio's timer (rounded up to milliseconds) if its future is polled inside the
+///   runtime. Polled elsewhere, it runs on the timer of the thread runtime, in real time also
+///   when tokio's clock is paused. A sleep of more than 30 years never ends.
+/// - A runtime that was built without `enable_time` gets that timer too. Tokio can only be asked
+///   by trying, so one panic message about disabled timers reaches the panic hook; the panic
+///   itself is caught.
+/// - The same holds for a runtime that ended while a thread outside it still polls within its
+///   context (`Handle::enter`, `Handle::block_on`): tokio's timer panics, which is caught, and
+///   the sleep goes on with the other timer. In programs compiled with `panic = "abort"` nothing
+///   can be caught: enable time and do not poll in the context of an ended runtime there.
+/// - As with any tokio timer, a sleep stands still while nothing drives the runtime: do not block
+///   the only thread of a runtime on a future that waits for that runtime.
+#[derive(Clone)]
+pub struct TokioRuntime {
+    handle: Handle,
+}
+
+impl TokioRuntime {
+    /// The runtime that the handle stands for.
+    #[must_use]
+    pub fn new(handle: Handle) -> Self {
+        Self { handle }
+    }
+
+    /// The runtime whose context the caller is in, if there is one. Costs nanoseconds.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Self::new)
+    }
+
+    /// What the runtime's own clock shows. From another thread, tokio would show the real clock
+    /// in place of a paused one, so this goes into the runtime's context for the moment.
+    fn instant(&self) -> Instant {
+        match Handle::try_current() {
+            Ok(current) if current.id() == self.handle.id() => Instant::now(),
+            // The thread is about to end and has no place for a context any more.
+            Err(error) if error.is_thread_local_destroyed() => std::time::Instant::now().into(),
+            _ => {
+                let _context = self.handle.enter();
+                Instant::now()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TokioRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokioRuntime")
+            .field("id", &self.handle.id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime for TokioRuntime {
+    fn now(&self) -> Duration {
+        clock::at(self.instant().into_std())
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        random::random()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        sleep::sleep(self.clone(), duration)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        // The join handle is for results; a task without one goes on without it.
+        drop(self.handle.spawn(task));
+    }
+}
