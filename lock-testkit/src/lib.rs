@@ -1,47 +1,47 @@
 //! In-process nodes and real servers for tests of distributed locks.
 //!
+//! # Without a server
+//!
 //! [`MemoryNode`] answers as a Redis server does, inside the test's own process, and can be made to
-//! fail in all the ways that a server fails:
+//! fail in the ways that a server fails. Under tokio's paused clock
+//! (`#[tokio::test(start_paused = true)]`) a test of hours takes milliseconds:
 //!
 //! ```
-//! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use lock_core::node::Operation;
-//! use lock_core::{Command, RedisNode, Reply, Token, Ttl};
+//! use lock_core::{DistributedLockExt, Redlock};
 //! use lock_testkit::{Fault, MemoryNode};
-//! # use lock_core::runtime::{BoxFuture, Runtime};
-//! # #[derive(Debug)]
-//! # struct NoRuntime;
-//! # impl Runtime for NoRuntime {
-//! #     fn now(&self) -> Duration { Duration::ZERO }
-//! #     fn wall(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-//! #     fn random(&self) -> [u8; 16] { [7; 16] }
-//! #     fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> { Box::pin(async {}) }
-//! #     fn spawn(&self, _: BoxFuture<'static, ()>) {}
-//! # }
-//! # let token = Token::generate(&NoRuntime);
-//! # futures::executor::block_on(async {
-//! let node = MemoryNode::new("memory-1");
-//! let acquire = Command::from(Operation::Acquire {
-//!     key: Arc::from(*b"invoice-17"),
-//!     token,
-//!     ttl: Ttl::new(Duration::from_secs(30))?,
-//! });
-//! let within = Duration::from_millis(100);
-//! assert_eq!(node.execute(&acquire, within).await?, Reply::ok());
-//! assert_eq!(node.execute(&acquire, within).await?, Reply::Nil);
 //!
-//! node.set_fault(Fault::Refuse);
-//! assert!(node.execute(&acquire, within).await.is_err());
-//! node.heal();
-//! assert_eq!(node.get("invoice-17").as_deref(), Some(token.as_bytes()));
+//! # tokio::runtime::Builder::new_current_thread()
+//! #     .enable_all()
+//! #     .start_paused(true)
+//! #     .build()?
+//! #     .block_on(async {
+//! let nodes = MemoryNode::several(3);
+//! let locks = Redlock::new(nodes.clone())?;
+//!
+//! // A node that hangs does no harm: two of three are a majority.
+//! nodes[0].set_fault(Fault::Hang);
+//! let guard = locks.lock("invoice-17").await?;
+//! assert_eq!(nodes[1].get("invoice-17").as_deref(), Some(guard.token().as_bytes()));
+//!
+//! // Nobody extends the lock, so it ends.
+//! tokio::time::sleep(Duration::from_secs(31)).await;
+//! assert!(!guard.is_valid());
+//! assert!(nodes[1].keys().is_empty());
+//!
+//! // Of two that fail no majority is left: an outage, not contention.
+//! nodes[1].set_fault(Fault::Refuse);
+//! assert!(locks.lock("invoice-17").await.is_err());
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`RedisServer`] starts a real server, on Unix, and leaves nothing behind.
+//! # With real servers
+//!
+//! [`RedisServer`] starts a `redis-server` of the test's own, on Unix, which can be paused, killed
+//! and restarted, and leaves nothing behind.
 
 mod memory;
 #[cfg(unix)]

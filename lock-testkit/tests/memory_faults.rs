@@ -7,7 +7,7 @@ mod common;
 use std::future::Future;
 use std::pin::Pin;
 
-use common::{LONG, TokioClock, acquire, acquire_or_tell, extend, millis, release, token};
+use common::{LONG, acquire, acquire_or_tell, extend, millis, release, token};
 use futures::future::{join_all, poll_immediate};
 use lock_core::node::NodeErrorKind;
 use lock_core::{Command, NodeError, RedisNode, Reply};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, advance};
 type Pending<'a> = Pin<Box<dyn Future<Output = Result<Reply, NodeError>> + Send + 'a>>;
 
 fn node() -> MemoryNode {
-    MemoryNode::with_runtime("memory", TokioClock::start())
+    MemoryNode::new("memory")
 }
 
 async fn ask(node: &MemoryNode, command: Command) -> Reply {

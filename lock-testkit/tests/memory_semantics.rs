@@ -4,16 +4,17 @@
 
 mod common;
 
-use common::{
-    LONG, TokioClock, acquire, acquire_or_tell, extend, millis, release, release_keeping, token,
-};
+use std::sync::Arc;
+
+use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
 use lock_core::node::NodeErrorKind;
+use lock_core::runtime::{Runtime, ThreadRuntime};
 use lock_core::{Command, RedisNode, Reply, Token};
 use lock_testkit::MemoryNode;
 use tokio::time::advance;
 
 fn node() -> MemoryNode {
-    MemoryNode::with_runtime("memory", TokioClock::start())
+    MemoryNode::new("memory")
 }
 
 async fn ask(node: &MemoryNode, command: Command) -> Reply {
@@ -228,6 +229,17 @@ async fn an_extended_key_lives_its_new_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_with_a_runtime_of_its_own_goes_by_its_clock() {
+    let runtime: Arc<dyn Runtime> = ThreadRuntime::shared();
+    let nodes = MemoryNode::several_with_runtime(2, &runtime);
+    assert_eq!(nodes[1].label(), "memory-2");
+    ask(&nodes[0], acquire("k", token(), 3_600_000)).await;
+    // Tokio's paused clock is none of its business.
+    advance(millis(7_200_000)).await;
+    assert_eq!(nodes[0].keys(), [b"k"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_are_bytes() {
     let (node, mine) = (node(), token());
     let key = b"\0\xff\r\n{}".to_vec();
@@ -243,7 +255,7 @@ async fn keys_are_bytes() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_share_nothing_and_clones_everything() {
-    let nodes = MemoryNode::several_with_runtime(3, &TokioClock::start());
+    let nodes = MemoryNode::several(3);
     let labels: Vec<_> = nodes.iter().map(|node| node.label()).collect();
     assert_eq!(labels, ["memory-1", "memory-2", "memory-3"]);
     let handle = nodes[0].clone();

@@ -7,6 +7,7 @@ mod common;
 
 use std::collections::HashSet;
 use std::error::Error;
+use std::process::{Child, Command, Stdio};
 
 use common::millis;
 use lock_core::Reply;
@@ -206,14 +207,48 @@ fn a_server_that_does_not_start_shows_the_end_of_its_log() {
     assert!(shown.contains("no-such-setting"), "{shown}");
 }
 
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
-fn a_taken_port_is_told_and_the_server_of_somebody_else_is_not_taken_for_ours() {
-    let other = RedisServer::start().unwrap();
-    let port = other.port().to_string();
-    let error = RedisServer::builder().arg("--port", port).start();
-    assert!(
-        matches!(error, Err(ServerError::PortTaken { .. })),
-        "{error:?}"
-    );
-    other.command(&["PING"]).unwrap();
+fn somebody_elses_server_on_the_port_is_not_taken_for_ours() {
+    let server = RedisServer::start().unwrap();
+    server.kill().unwrap();
+    let other = Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+        .arg(server.port().to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let other = KilledOnDrop(other);
+    let other_answers = || server.command(&["PING"]).is_ok();
+    common::eventually("the other server answers", other_answers);
+    let restarted = server.restart();
+    let answers = other_answers();
+    drop(other);
+    assert!(answers);
+    assert_eq!(server.pid(), None);
+    let taken = restarted.unwrap_err();
+    assert!(matches!(taken, ServerError::PortTaken { .. }), "{taken}");
+    server.restart().unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_has_stopped_when_pause_returns() {
+    let server = RedisServer::start().unwrap();
+    for _ in 0..200 {
+        server.pause().unwrap();
+        let pid = server.pid().unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        assert!(stat.contains(") T "), "{stat}");
+        server.resume().unwrap();
+        server.command(&["PING"]).unwrap();
+    }
 }

@@ -1,6 +1,5 @@
 //! A node that lives in this process.
 
-mod ambient;
 mod calls;
 mod fault;
 mod keyspace;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use lock_core::node::{Command, NodeError, RedisNode, Reply, Subscription};
-use lock_core::runtime::Runtime;
+use lock_core::runtime::{Runtime, ambient};
 
 pub use calls::Calls;
 pub use fault::Fault;
@@ -50,7 +49,12 @@ struct Inner {
 }
 
 impl MemoryNode {
-    /// A node without keys, on the clock of the runtime in which it is first used.
+    /// A node without keys, on the clock of the runtime in which it is first used: tokio's, with
+    /// the feature `tokio` of `lock-core`, else the system's.
+    ///
+    /// It keeps that clock. A node in a `static` that outlives the runtime of one test is better
+    /// made with [`with_runtime`](Self::with_runtime) and
+    /// [`ThreadRuntime::shared`](lock_core::runtime::ThreadRuntime::shared).
     pub fn new(label: impl Into<String>) -> Self {
         Self::build(label.into(), OnceLock::new())
     }
@@ -168,7 +172,7 @@ impl MemoryNode {
     }
 
     fn runtime(&self) -> &Arc<dyn Runtime> {
-        self.inner.runtime.get_or_init(ambient::ambient)
+        self.inner.runtime.get_or_init(ambient)
     }
 
     /// Looks at the server as it is now: after all that was due has run.

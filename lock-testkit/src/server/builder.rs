@@ -50,8 +50,9 @@ impl RedisServerBuilder {
     }
 
     /// Adds a setting on the command line: `.arg("--maxmemory", "10mb")`. It overrides the settings
-    /// that a [`RedisServer`] has by default. A `--requirepass` is also used by
-    /// [`command`](RedisServer::command) and stands in the [`url`](RedisServer::url).
+    /// that a [`RedisServer`] has by default, but not its `--port`, `--bind` and `--dir`. A
+    /// `--requirepass` is also used by [`command`](RedisServer::command) and stands in the
+    /// [`url`](RedisServer::url).
     #[must_use]
     pub fn arg(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
@@ -145,13 +146,14 @@ impl RedisServerBuilder {
         let port = addr.port().to_string();
         let ip = addr.ip().to_string();
         let dir = process.dir().to_string_lossy();
-        let mut args = vec!["--port", &port, "--bind", &ip, "--dir", &dir];
-        args.extend(["--save", "", "--appendonly", "no"]);
+        let mut args = vec!["--save", "", "--appendonly", "no"];
         // Redis 6 knows no such setting and always has the command.
         if has_debug_switch {
             args.extend(["--enable-debug-command", "yes"]);
         }
         args.extend(self.args.iter().map(String::as_str));
+        // What is known of the server has to be true whatever the settings.
+        args.extend(["--port", &port, "--bind", &ip, "--dir", &dir]);
         args.into_iter().map(str::to_owned).collect()
     }
 }
