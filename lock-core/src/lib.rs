@@ -10,6 +10,7 @@ mod request;
 mod retry;
 pub mod runtime;
 mod scripts;
+pub mod tick;
 mod ttl;
 
 pub use error::{
