@@ -6,6 +6,28 @@
 //! works is to claim the *tick*: its nominal instant is part of the key, and the key outlives every
 //! instance's chance to claim it again.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use lock_core::DistributedLock;
+//! use lock_core::tick::{TickJob, TickOutcome};
+//!
+//! # async fn send_reports() {}
+//! async fn every_second(locks: Arc<dyn DistributedLock>) -> Result<(), Box<dyn std::error::Error>> {
+//!     let job = TickJob::every("reports", Duration::from_secs(1)).build()?;
+//!     let mut ticks = job.ticks()?;
+//!     loop {
+//!         let tick = ticks.next().await;
+//!         match job.run(&locks, tick, async |_| send_reports().await).await? {
+//!             TickOutcome::Ran(()) => println!("tick {tick}: sent"),
+//!             TickOutcome::AlreadyClaimed => {} // another instance does it
+//!             TickOutcome::TooLate => println!("tick {tick}: missed"),
+//!             TickOutcome::Unavailable(cause) => println!("tick {tick}: not run: {cause}"),
+//!         }
+//!     }
+//! }
+//! ```
+//!
 //! # What is guaranteed
 //!
 //! A tick is run **at most once**, as long as the instances' wall clocks are off by no more than
@@ -23,6 +45,7 @@ mod error;
 mod instant;
 mod job;
 mod period;
+mod ticks;
 mod window;
 
 #[cfg(test)]
@@ -33,3 +56,4 @@ pub use error::{InvalidTick, TickError, TickJobError};
 pub use instant::Tick;
 pub use job::{TickJob, TickJobBuilder};
 pub use period::Period;
+pub use ticks::Ticks;
