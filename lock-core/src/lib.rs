@@ -6,6 +6,7 @@ mod error;
 mod guard;
 mod lock;
 pub mod node;
+mod redlock;
 mod request;
 mod retry;
 pub mod runtime;
@@ -20,6 +21,7 @@ pub use error::{
 pub use guard::{HeldLock, LockGuard, Votes};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
+pub use redlock::{Redlock, RedlockBuilder};
 pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};
 pub use runtime::Runtime;

@@ -92,6 +92,10 @@ impl LockRequest {
         &self.resource
     }
 
+    pub(crate) fn shared_resource(&self) -> Arc<[u8]> {
+        Arc::clone(&self.resource)
+    }
+
     /// The ttl, if one was set.
     #[must_use]
     pub fn get_ttl(&self) -> Option<Duration> {

@@ -1,0 +1,176 @@
+//! One attempt to acquire, and the lock that it may become: what its calls share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::member::Member;
+use super::protocol::{AcquireAnswer, Debt, KeyAnswer, NodeSet, Timing};
+use super::release::ReleaseState;
+use super::settings::Plan;
+use super::{collector, protocol};
+use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
+use crate::runtime::Runtime;
+
+/// One attempt with its token, from the first send until nothing of it is left anywhere.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) token: Token,
+    pub(crate) timing: Timing,
+    /// Before the first send.
+    pub(crate) started: Duration,
+    pub(super) release: Mutex<ReleaseState>,
+    /// Failed, cancelled or released: nothing may be set any more, and what was is released.
+    is_over: AtomicBool,
+    /// The nodes where a key of this attempt may be.
+    touched: AtomicU64,
+    /// The nodes that are known to hold the key.
+    granted: AtomicU64,
+    /// The longest ttl that any key of this attempt was given, in ms.
+    longest_ttl: AtomicU64,
+    /// Until when a release keeps the keys, in ns.
+    hold_until: AtomicU64,
+}
+
+impl Attempt {
+    pub(crate) fn new(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, plan: &Plan) -> Self {
+        let token = Token::generate(&**runtime);
+        Self {
+            engine: Arc::clone(engine),
+            runtime: Arc::clone(runtime),
+            key: Arc::clone(&plan.key),
+            token,
+            timing: plan.timing,
+            started: runtime.now(),
+            release: Mutex::default(),
+            is_over: AtomicBool::new(false),
+            touched: AtomicU64::new(0),
+            granted: AtomicU64::new(0),
+            longest_ttl: AtomicU64::new(plan.timing.ttl.as_millis()),
+            hold_until: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn member(&self, node: usize) -> &Member {
+        &self.engine.members[node]
+    }
+
+    pub(crate) fn quorum(&self) -> protocol::Quorum {
+        self.engine.settings.quorum
+    }
+
+    /// How long this node may take for a command of this attempt.
+    pub(crate) fn within(&self, node: usize) -> Duration {
+        self.within_of(node, self.timing)
+    }
+
+    /// The same for a command with another ttl. More than the validity would be of no use.
+    pub(crate) fn within_of(&self, node: usize, timing: Timing) -> Duration {
+        let connect_timeout = self.engine.settings.connect_timeout;
+        let within = self
+            .member(node)
+            .within(timing.node_timeout, connect_timeout);
+        within.min(timing.validity)
+    }
+
+    /// The release of what this attempt has set. It deletes the key, unless the lock was won with
+    /// the promise to keep it for a while.
+    pub(crate) fn release_command(&self) -> Command {
+        let until = Duration::from_nanos(self.hold_until.load(Ordering::SeqCst));
+        let keep = if until.is_zero() {
+            Duration::ZERO
+        } else {
+            until.saturating_sub(self.runtime.now())
+        };
+        Command::from(Operation::Release {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            keep,
+        })
+    }
+
+    /// The lock was won, and even a release keeps it until then.
+    pub(crate) fn hold_until(&self, until: Duration) {
+        self.hold_until.store(nanos(until), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// From now on nothing may be set, and late grants are released.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// Must be called before a command is sent that may set the key at the node.
+    pub(crate) fn touch(&self, node: usize) {
+        self.touched.fetch_or(NodeSet::of(node).0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn untouch(&self, node: usize) {
+        let others = !NodeSet::of(node).0;
+        self.touched.fetch_and(others, Ordering::SeqCst);
+        self.granted.fetch_and(others, Ordering::SeqCst);
+    }
+
+    pub(crate) fn touched(&self) -> NodeSet {
+        NodeSet(self.touched.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn set_granted(&self, node: usize, is_granted: bool) {
+        let bit = NodeSet::of(node).0;
+        if is_granted {
+            self.granted.fetch_or(bit, Ordering::SeqCst);
+        } else {
+            self.granted.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn granted(&self) -> NodeSet {
+        NodeSet(self.granted.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn note_ttl(&self, timing: Timing) {
+        let millis = timing.ttl.as_millis();
+        self.longest_ttl.fetch_max(millis, Ordering::Relaxed);
+    }
+
+    /// Keeps account of where a key may be.
+    pub(crate) fn note_acquire(&self, node: usize, vote: &Result<AcquireAnswer, NodeError>) {
+        match vote {
+            Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
+            Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
+            Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
+            Err(_) => {}
+        }
+    }
+
+    /// Keeps account of where a key may be still. A release without a definite answer is sent
+    /// again until it has one, or the ttl has passed.
+    pub(crate) fn note_release(&self, node: usize, answer: &Result<KeyAnswer, NodeError>) {
+        match answer {
+            Ok(_) => self.untouch(node),
+            Err(_) => collector::owe(&self.engine, &self.runtime, node, self.debt()),
+        }
+    }
+
+    fn debt(&self) -> Debt {
+        let ttl = Duration::from_millis(self.longest_ttl.load(Ordering::Relaxed));
+        Debt {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            hold_until: Duration::from_nanos(self.hold_until.load(Ordering::SeqCst)),
+            until: self.runtime.now().saturating_add(ttl),
+        }
+    }
+}
+
+/// Moments fit 64 bits of nanoseconds for 584 years.
+pub(super) fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,186 @@
+//! Settings of a lock, checked once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Redlock;
+use super::engine::Engine;
+use super::member::Member;
+use super::protocol::{NodeSet, Quorum};
+use super::settings::Settings;
+use crate::error::BuildError;
+use crate::node::RedisNode;
+use crate::retry::RetryPolicy;
+use crate::runtime::Runtime;
+
+/// Builds a [`Redlock`]. Everything is checked in [`build`](Self::build), without IO.
+#[derive(Debug)]
+#[must_use]
+pub struct RedlockBuilder<N> {
+    nodes: Vec<N>,
+    prefix: Vec<u8>,
+    quorum: Option<usize>,
+    ttl: Duration,
+    max_wait: Option<Duration>,
+    retry: RetryPolicy,
+    node_timeout: Option<Duration>,
+    connect_timeout: Duration,
+    drift_factor: f64,
+    runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl<N: RedisNode> RedlockBuilder<N> {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            prefix: Vec::new(),
+            quorum: None,
+            ttl: Duration::from_secs(30),
+            max_wait: Some(Duration::from_secs(10)),
+            retry: RetryPolicy::default(),
+            node_timeout: None,
+            connect_timeout: Duration::from_secs(1),
+            drift_factor: 0.01,
+            runtime: None,
+        }
+    }
+
+    /// Adds independent servers: at least one, at most 64, five are usual. All processes that
+    /// compete must list the same ones, best in the same order. Defaults to none, which is an
+    /// error.
+    pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.nodes.extend(nodes);
+        self
+    }
+
+    /// What stands before each resource in its key. Defaults to nothing, so that other libraries
+    /// which take the same key exclude us and we them.
+    pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// How many nodes must agree: more than half of all, at most all. A larger quorum survives
+    /// nodes that forget locks, and is stopped by fewer that fail. Defaults to a majority.
+    pub fn quorum(mut self, quorum: usize) -> Self {
+        self.quorum = Some(quorum);
+        self
+    }
+
+    /// The ttl of requests that set none. Defaults to 30 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// The longest wait of requests that set none; `None` knows no limit. Defaults to 10 s.
+    pub fn max_wait(mut self, max_wait: impl Into<Option<Duration>>) -> Self {
+        self.max_wait = max_wait.into();
+        self
+    }
+
+    /// The pauses between attempts of requests that set none. Defaults to delays from 5 ms
+    /// doubling to 200 ms, with full jitter.
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// How long a node may take to answer before it counts as failed. Defaults to a tenth of the
+    /// ttl, at most 100 ms.
+    pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
+        self.node_timeout = Some(node_timeout);
+        self
+    }
+
+    /// How long a node that has never answered may take instead, since its client has to connect
+    /// first. Defaults to 1 s; a longer node timeout wins.
+    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// By which share the rates of any two clocks may differ. Defaults to 0.01, that is 1 %.
+    pub fn drift_factor(mut self, drift_factor: f64) -> Self {
+        self.drift_factor = drift_factor;
+        self
+    }
+
+    /// Where time, chance and background tasks come from. Defaults to the runtime that polls the
+    /// acquire: tokio's if there is one (feature `tokio`), else
+    /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Checks the settings and makes the lock. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] names the value that cannot work.
+    pub fn build(self) -> Result<Redlock<N>, BuildError> {
+        let settings = self.settings()?;
+        let nodes = self.nodes.into_iter().map(Arc::new);
+        let nodes = nodes.collect::<Arc<[Arc<N>]>>();
+        let member = |node: &Arc<N>| Member::new(Arc::clone(node) as Arc<dyn RedisNode>);
+        let members = nodes.iter().map(member).collect();
+        Ok(Redlock {
+            engine: Arc::new(Engine { members, settings }),
+            nodes,
+        })
+    }
+
+    fn settings(&self) -> Result<Settings, BuildError> {
+        self.check_nodes()?;
+        let nodes = self.nodes.len();
+        let quorum = match self.quorum {
+            Some(quorum) => Quorum::new(quorum, nodes)?,
+            None => Quorum::majority(nodes),
+        };
+        if !(0.0..1.0).contains(&self.drift_factor) {
+            let factor = self.drift_factor;
+            return Err(BuildError::DriftFactor { factor });
+        }
+        for (setting, value) in [
+            ("node_timeout", self.node_timeout),
+            ("connect_timeout", Some(self.connect_timeout)),
+        ] {
+            if value == Some(Duration::ZERO) {
+                return Err(BuildError::ZeroTimeout { setting });
+            }
+        }
+        let settings = Settings {
+            prefix: self.prefix.clone(),
+            quorum,
+            ttl: self.ttl,
+            max_wait: self.max_wait,
+            retry: self.retry,
+            node_timeout: self.node_timeout,
+            connect_timeout: self.connect_timeout,
+            drift_factor: self.drift_factor,
+            runtime: self.runtime.clone(),
+        };
+        settings.timing(self.ttl)?;
+        Ok(settings)
+    }
+
+    fn check_nodes(&self) -> Result<(), BuildError> {
+        let nodes = self.nodes.len();
+        let max = NodeSet::MAX_NODES;
+        if nodes == 0 {
+            return Err(BuildError::NoNodes);
+        }
+        if nodes > max {
+            return Err(BuildError::TooManyNodes { nodes, max });
+        }
+        let mut labels = HashSet::new();
+        match self.nodes.iter().find(|node| !labels.insert(node.label())) {
+            Some(twice) => Err(BuildError::DuplicateNode {
+                label: twice.label().to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The calls of one attempt that are under way. None is ever dropped half-way: what the caller no
+//! longer waits for is driven to its end in the background.
+
+use std::future::poll_fn;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::attempt::Attempt;
+use super::member::Member;
+use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
+use crate::node::{Command, NodeError, NodeErrorKind, Reply};
+use crate::runtime::BoxFuture;
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Acquire,
+    /// Sets the key again at a node that forgot it.
+    Heal,
+    Extend,
+    Release,
+}
+
+/// A call that came to its end.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) node: usize,
+    pub(crate) vote: Vote,
+}
+
+/// What a call brought.
+#[derive(Debug)]
+pub(crate) enum Vote {
+    Acquire {
+        vote: Result<AcquireAnswer, NodeError>,
+        /// It was sent at a moment at which the attempt may have been over, so it may have taken
+        /// effect behind the release.
+        may_be_behind: bool,
+    },
+    Extend(Result<KeyAnswer, NodeError>),
+    Release(Result<KeyAnswer, NodeError>),
+}
+
+/// The calls of one attempt that are under way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    attempt: Arc<Attempt>,
+    pending: FuturesUnordered<BoxFuture<'static, Done>>,
+    timer: Option<Timer>,
+}
+
+struct Timer {
+    until: Duration,
+    sleep: BoxFuture<'static, ()>,
+}
+
+impl std::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Timer({:?})", self.until)
+    }
+}
+
+impl Calls {
+    pub(crate) fn new(attempt: Arc<Attempt>) -> Self {
+        Self {
+            attempt,
+            pending: FuturesUnordered::new(),
+            timer: None,
+        }
+    }
+
+    pub(crate) fn attempt(&self) -> &Arc<Attempt> {
+        &self.attempt
+    }
+
+    /// Adds a call. It is sent at the next poll, in the order in which calls were added.
+    pub(crate) fn start(
+        &mut self,
+        node: usize,
+        purpose: Purpose,
+        command: Command,
+        within: Duration,
+    ) {
+        let attempt = Arc::clone(&self.attempt);
+        let call = call(attempt, node, purpose, command, within);
+        self.pending.push(Box::pin(call));
+    }
+
+    /// Adds the call that finds out how a suspect node is.
+    pub(crate) fn start_probe(&mut self, node: usize, command: Command, within: Duration) {
+        let attempt = Arc::clone(&self.attempt);
+        let probe = Probe {
+            attempt: Arc::clone(&attempt),
+            node,
+        };
+        let call = call(attempt, node, Purpose::Acquire, command, within);
+        self.pending.push(Box::pin(async move {
+            let done = call.await;
+            drop(probe);
+            done
+        }));
+    }
+
+    /// Adds a release of the attempt's key at every node where it may be, and says which.
+    pub(crate) fn start_releases(&mut self) -> NodeSet {
+        let nodes = self.attempt.touched();
+        for node in nodes.iter() {
+            let command = self.attempt.release_command();
+            let within = self.attempt.within(node);
+            self.start(node, Purpose::Release, command, within);
+        }
+        nodes
+    }
+
+    /// The next call that ends, or `None` when the runtime's clock reaches `until` before.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next(&mut self, until: Duration) -> Option<Done> {
+        poll_fn(|cx| self.poll_next(cx, until)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Option<Done>> {
+        if let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
+            return Poll::Ready(Some(done));
+        }
+        if self.timer.as_ref().is_none_or(|timer| timer.until != until) {
+            let left = until.saturating_sub(self.attempt.runtime.now());
+            let sleep = self.attempt.runtime.sleep(left);
+            self.timer = Some(Timer { until, sleep });
+        }
+        let timer = self.timer.as_mut().map(|timer| Pin::new(&mut timer.sleep));
+        match timer.map(|sleep| sleep.poll(cx)) {
+            Some(Poll::Ready(())) => {
+                self.timer = None;
+                Poll::Ready(None)
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Sends what was added and not polled yet, without waiting for anything: a call counts from
+    /// its first poll, and what the caller does next must come behind it.
+    pub(crate) async fn send(&mut self) {
+        poll_fn(|cx| {
+            while let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
+                if let Some(follow_up) = settle_one(&self.attempt, done) {
+                    self.pending.push(follow_up);
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        if !self.pending.is_empty() {
+            let pending = mem::take(&mut self.pending);
+            let rest = settle(Arc::clone(&self.attempt), pending);
+            self.attempt.runtime.spawn(Box::pin(rest));
+        }
+    }
+}
+
+/// Frees a suspect node for the next probe when this one has ended, in whatever way.
+struct Probe {
+    attempt: Arc<Attempt>,
+    node: usize,
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.attempt.member(self.node).probe_ended();
+    }
+}
+
+async fn call(
+    attempt: Arc<Attempt>,
+    node: usize,
+    purpose: Purpose,
+    command: Command,
+    within: Duration,
+) -> Done {
+    let member = attempt.member(node);
+    let mut result = member.execute(&command, within).await;
+    let mut is_resent = false;
+    if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
+        is_resent = true;
+        result = resend(&attempt, member, purpose, &command, within).await;
+    }
+    let operation = command.operation();
+    let key_answer = |reply| KeyAnswer::read(operation, &reply);
+    let vote = match purpose {
+        Purpose::Acquire | Purpose::Heal => Vote::Acquire {
+            vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
+            may_be_behind: is_resent || purpose == Purpose::Heal,
+        },
+        Purpose::Extend => Vote::Extend(result.and_then(key_answer)),
+        Purpose::Release => Vote::Release(result.and_then(key_answer)),
+    };
+    Done { node, vote }
+}
+
+/// The server does not know the script, so nothing ran: sends its source. What sets or extends a
+/// key is not sent any more when its attempt is over meanwhile, as it would run behind its own
+/// release; a release always is.
+async fn resend(
+    attempt: &Attempt,
+    member: &Member,
+    purpose: Purpose,
+    command: &Command,
+    within: Duration,
+) -> Result<Reply, NodeError> {
+    if purpose != Purpose::Release && attempt.is_over() {
+        return Err(NodeError::not_sent(
+            "the server did not know the script, and the attempt is over",
+        ));
+    }
+    member.execute(&command.with_source(), within).await
+}
+
+/// Drives calls to their end and does what their answers ask for.
+async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'static, Done>>) {
+    while let Some(done) = pending.next().await {
+        if let Some(follow_up) = settle_one(&attempt, done) {
+            pending.push(follow_up);
+        }
+    }
+}
+
+/// What a call that nobody waits for brought: a grant counts if the lock is held, and is released
+/// if the attempt is over; a release without a definite answer is sent again later.
+fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, Done>> {
+    let node = done.node;
+    match done.vote {
+        Vote::Acquire {
+            vote,
+            may_be_behind,
+        } => {
+            attempt.note_acquire(node, &vote);
+            let may_be_set = match &vote {
+                Ok(answer) => *answer == AcquireAnswer::Granted,
+                Err(error) => may_be_behind && error.kind() != NodeErrorKind::NotSent,
+            };
+            (attempt.is_over() && may_be_set).then(|| {
+                let command = attempt.release_command();
+                let within = attempt.within(node);
+                let release = call(Arc::clone(attempt), node, Purpose::Release, command, within);
+                Box::pin(release) as BoxFuture<'static, Done>
+            })
+        }
+        Vote::Extend(answer) => {
+            if let Ok(answer) = answer {
+                attempt.set_granted(node, answer == KeyAnswer::Ours);
+            }
+            None
+        }
+        Vote::Release(answer) => {
+            attempt.note_release(node, &answer);
+            None
+        }
+    }
+}

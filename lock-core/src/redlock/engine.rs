@@ -1,0 +1,20 @@
+//! What all clones of one lock share.
+
+use std::sync::Arc;
+
+use super::member::Member;
+use super::settings::Settings;
+
+/// The nodes of one lock and its settings.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) members: Box<[Member]>,
+    pub(crate) settings: Settings,
+}
+
+impl Engine {
+    /// The labels of all nodes, in the configured order.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> {
+        self.members.iter().map(|member| Arc::clone(&member.label))
+    }
+}

@@ -1,0 +1,111 @@
+//! One node of a lock, and what is known of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::protocol::{Admission, Debts, Health};
+use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
+
+/// One node of a lock.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) label: Arc<str>,
+    node: Arc<dyn RedisNode>,
+    health: AtomicU8,
+    debts: Mutex<Debts>,
+    /// Whether a task is busy with the debts.
+    pub(super) is_collecting: AtomicBool,
+}
+
+impl Member {
+    pub(crate) fn new(node: Arc<dyn RedisNode>) -> Self {
+        Self {
+            label: Arc::from(node.label()),
+            node,
+            health: AtomicU8::new(Health::default().0),
+            debts: Mutex::default(),
+            is_collecting: AtomicBool::new(false),
+        }
+    }
+
+    /// Sends one command and learns from what comes back how the node is.
+    pub(crate) async fn execute(
+        &self,
+        command: &Command,
+        within: Duration,
+    ) -> Result<Reply, NodeError> {
+        let result = self.node.execute(command, within).await;
+        match result.as_ref().map_err(NodeError::kind) {
+            Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
+            Err(NodeErrorKind::NoAnswer) => self.overdue(),
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// Whether an acquire may ask the node. A probe ends with [`probe_ended`](Self::probe_ended).
+    pub(crate) fn admit(&self) -> Admission {
+        if !self.health().is_suspect() {
+            return Admission::Go;
+        }
+        let mut admission = Admission::Go;
+        self.update(|health| {
+            let (decision, next) = health.admit();
+            admission = decision;
+            next
+        });
+        admission
+    }
+
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.health().is_suspect()
+    }
+
+    /// A call was not answered in time.
+    pub(crate) fn overdue(&self) {
+        self.update(Health::overdue);
+    }
+
+    pub(super) fn probe_ended(&self) {
+        self.update(Health::probe_ended);
+    }
+
+    /// How long the node may take: while it has never answered, its client has to connect first.
+    pub(crate) fn within(&self, node_timeout: Duration, connect_timeout: Duration) -> Duration {
+        if self.health().has_answered() {
+            node_timeout
+        } else {
+            node_timeout.max(connect_timeout)
+        }
+    }
+
+    pub(super) fn debts(&self) -> MutexGuard<'_, Debts> {
+        // Nothing that holds the lock can panic half-way through a change.
+        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self) {
+        if !self.health().is_fine() {
+            self.update(Health::answered);
+        }
+    }
+
+    fn health(&self) -> Health {
+        Health(self.health.load(Ordering::Relaxed))
+    }
+
+    fn update(&self, mut change: impl FnMut(Health) -> Health) {
+        let mut seen = self.health.load(Ordering::Relaxed);
+        loop {
+            let next = change(Health(seen)).0;
+            let swapped =
+                self.health
+                    .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed);
+            match swapped {
+                Ok(_) => return,
+                Err(other) => seen = other,
+            }
+        }
+    }
+}

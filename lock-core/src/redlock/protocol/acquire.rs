@@ -1,0 +1,425 @@
+//! One attempt to acquire: one command to every node, and the votes that come back.
+
+use std::time::Duration;
+
+use super::quorum::{Standing, Tally};
+use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum};
+use crate::node::NodeError;
+
+/// One round of votes.
+#[derive(Clone, Debug)]
+pub(crate) struct AcquireRound {
+    quorum: Quorum,
+    ballots: Ballots<AcquireAnswer>,
+    /// The node that is asked alone first; the others only when it did not refuse.
+    first: Option<usize>,
+    /// The caller's deadline, at which an undecided round ends.
+    cut_at: Option<Duration>,
+    was_cut: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AcquireStep {
+    /// Ask these nodes.
+    Ask(NodeSet),
+    /// Wait for a vote, at most until then.
+    Wait(Duration),
+    /// The outcome is certain.
+    Decided,
+}
+
+/// What a round came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A quorum granted, in time.
+    Won,
+    /// A quorum granted when the validity was over.
+    TooLate,
+    /// Somebody else holds the lock, or rivals share the votes.
+    Contended {
+        /// The one holder that a quorum of refusals named.
+        holder: Option<Holder>,
+        /// Whether it looks as if nobody has a quorum.
+        split: bool,
+    },
+    /// The node that was asked first refused, so nobody else was asked.
+    Vetoed,
+    /// Too few nodes answered.
+    Unavailable {
+        /// Whether missing permissions alone put the quorum out of reach.
+        denied: bool,
+    },
+}
+
+impl AcquireRound {
+    pub(crate) fn new(quorum: Quorum, first: Option<usize>, cut_at: Option<Duration>) -> Self {
+        Self {
+            quorum,
+            ballots: Ballots::new(quorum.nodes()),
+            first,
+            cut_at,
+            was_cut: false,
+        }
+    }
+
+    /// The node was asked at `now` and may take `within`.
+    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
+        self.ballots.ask(node, now, within);
+    }
+
+    /// A vote, in whatever order they come.
+    pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<AcquireAnswer, NodeError>) {
+        self.ballots.record(node, vote);
+    }
+
+    /// Time has passed: gives up nodes that took too long, and says which.
+    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
+        let late = self.ballots.expire(now);
+        if self.cut_at.is_some_and(|cut_at| cut_at <= now) && self.standing() == Standing::Open {
+            self.was_cut = true;
+        }
+        late
+    }
+
+    pub(crate) fn step(&self) -> AcquireStep {
+        if self.was_cut || self.is_vetoed() || self.standing() != Standing::Open {
+            return AcquireStep::Decided;
+        }
+        let to_ask = self.to_ask();
+        if !to_ask.is_empty() {
+            return AcquireStep::Ask(to_ask);
+        }
+        let deadline = self.ballots.next_deadline();
+        match [deadline, self.cut_at].into_iter().flatten().min() {
+            Some(until) => AcquireStep::Wait(until),
+            // Nobody is out and nobody can be asked: every vote is in, so this is not reached.
+            None => AcquireStep::Decided,
+        }
+    }
+
+    fn to_ask(&self) -> NodeSet {
+        match self.first {
+            Some(first) if self.ballots.is_unasked(first) => NodeSet::of(first),
+            // The first one is asked and has neither granted nor failed.
+            Some(first) if !self.is_granted(first) && !self.ballots.has_failed(first) => {
+                NodeSet::EMPTY
+            }
+            _ => self.ballots.unasked(),
+        }
+    }
+
+    /// What the round came to, once it is [`AcquireStep::Decided`]. The lock can be relied on
+    /// until `valid_until`, if it is won before.
+    pub(crate) fn verdict(&self, now: Duration, valid_until: Duration) -> Verdict {
+        if self.is_vetoed() {
+            return Verdict::Vetoed;
+        }
+        match self.standing() {
+            Standing::Won if now < valid_until => Verdict::Won,
+            Standing::Won => Verdict::TooLate,
+            Standing::Contended => self.contended(),
+            Standing::Unavailable | Standing::Open => {
+                let denied = self.ballots.errors().filter(|e| e.is_permission()).count();
+                Verdict::Unavailable {
+                    denied: self.quorum.blocked(denied),
+                }
+            }
+        }
+    }
+
+    /// Whether all nodes had their chance: only then does the verdict stand for all of them.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.was_cut && !self.is_vetoed()
+    }
+
+    pub(crate) fn ballots(&self) -> &Ballots<AcquireAnswer> {
+        &self.ballots
+    }
+
+    /// What is left of the holder's lock according to the node that knows it longest.
+    pub(crate) fn holder_ttl(&self) -> Option<Duration> {
+        self.holders().filter_map(|holder| holder.ttl).max()
+    }
+
+    fn contended(&self) -> Verdict {
+        let granted = self.granted();
+        let named = |token: &[u8]| {
+            let same = |holder: &&Holder| holder.token.as_deref() == Some(token);
+            self.holders().filter(same).count()
+        };
+        let by_quorum = |holder: &&Holder| {
+            let token = holder.token.as_deref();
+            token.is_some_and(|token| self.quorum.reached(named(token)))
+        };
+        let holder = self.holders().find(by_quorum).cloned();
+        let split = holder.is_none() && (granted > 0 || self.names_differ());
+        Verdict::Contended { holder, split }
+    }
+
+    fn names_differ(&self) -> bool {
+        let mut tokens = self.holders().map(|holder| &holder.token);
+        let first = tokens.next();
+        tokens.any(|token| Some(token) != first)
+    }
+
+    fn holders(&self) -> impl Iterator<Item = &Holder> {
+        self.ballots
+            .answers()
+            .filter_map(|(_, answer)| match answer {
+                AcquireAnswer::Refused(holder) => holder.as_ref(),
+                AcquireAnswer::Granted => None,
+            })
+    }
+
+    fn is_granted(&self, node: usize) -> bool {
+        self.ballots.answer(node) == Some(&AcquireAnswer::Granted)
+    }
+
+    fn is_vetoed(&self) -> bool {
+        let refused = |node| matches!(self.ballots.answer(node), Some(AcquireAnswer::Refused(_)));
+        // Once the others were asked, a late refusal of the first is a vote like any other.
+        self.quorum.nodes() > 1
+            && self.first.is_some_and(|first| {
+                refused(first)
+                    && self.ballots.unasked() == NodeSet::all(self.quorum.nodes()).without(first)
+            })
+    }
+
+    fn granted(&self) -> usize {
+        let granted = |(_, answer): &(usize, &AcquireAnswer)| **answer == AcquireAnswer::Granted;
+        self.ballots.answers().filter(granted).count()
+    }
+
+    fn standing(&self) -> Standing {
+        let granted = self.granted();
+        self.quorum.standing(Tally {
+            granted,
+            refused: self.ballots.answers().count() - granted,
+            open: self.ballots.open() + self.ballots.unasked().len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn round(nodes: usize) -> AcquireRound {
+        let mut round = AcquireRound::new(Quorum::majority(nodes), None, None);
+        ask(&mut round);
+        round
+    }
+
+    fn ask(round: &mut AcquireRound) {
+        if let AcquireStep::Ask(nodes) = round.step() {
+            for node in nodes.iter() {
+                round.asked(node, Duration::ZERO, 100 * MS);
+            }
+        }
+    }
+
+    fn granted(round: &mut AcquireRound, node: usize) {
+        round.handle_vote(node, Ok(AcquireAnswer::Granted));
+    }
+
+    fn refused(round: &mut AcquireRound, node: usize) {
+        round.handle_vote(node, Ok(AcquireAnswer::Refused(None)));
+    }
+
+    fn named(round: &mut AcquireRound, node: usize, token: &str, ttl: u64) {
+        let token = Some(token.as_bytes().to_vec());
+        let ttl = Some(Duration::from_millis(ttl));
+        round.handle_vote(
+            node,
+            Ok(AcquireAnswer::Refused(Some(Holder { token, ttl }))),
+        );
+    }
+
+    fn failed(round: &mut AcquireRound, node: usize) {
+        round.handle_vote(node, Err(NodeError::connection("broken")));
+    }
+
+    fn verdict(round: &AcquireRound) -> Verdict {
+        round.verdict(5 * MS, 10 * MS)
+    }
+
+    fn contended(split: bool) -> Verdict {
+        let holder = None;
+        Verdict::Contended { holder, split }
+    }
+
+    #[test]
+    fn all_nodes_are_asked_at_once_and_the_quorum_th_grant_decides() {
+        let mut round = AcquireRound::new(Quorum::majority(5), None, None);
+        assert_eq!(round.step(), AcquireStep::Ask(NodeSet::all(5)));
+        ask(&mut round);
+        granted(&mut round, 4);
+        granted(&mut round, 0);
+        assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+        granted(&mut round, 2);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&round), Verdict::Won);
+    }
+
+    #[test]
+    fn a_hung_minority_is_not_waited_for_and_a_hung_majority_for_one_node_timeout() {
+        let mut minority = round(5);
+        for node in 0..3 {
+            granted(&mut minority, node);
+        }
+        assert_eq!(minority.step(), AcquireStep::Decided);
+
+        let mut majority = round(5);
+        granted(&mut majority, 0);
+        granted(&mut majority, 1);
+        assert_eq!(majority.step(), AcquireStep::Wait(100 * MS));
+        let late = majority.handle_time(100 * MS);
+        assert_eq!(late, NodeSet::all(5).without(0).without(1));
+        assert_eq!(majority.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&majority), Verdict::Unavailable { denied: false });
+    }
+
+    #[test]
+    fn an_open_vote_that_may_turn_an_outage_into_contention_is_waited_for() {
+        let mut round = round(5);
+        failed(&mut round, 0);
+        failed(&mut round, 1);
+        refused(&mut round, 2);
+        granted(&mut round, 3);
+        assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+        refused(&mut round, 4);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&round), contended(true));
+    }
+
+    #[test]
+    fn refused_everywhere_is_held_and_shared_votes_are_split() {
+        let mut held = round(3);
+        refused(&mut held, 0);
+        refused(&mut held, 1);
+        assert_eq!(verdict(&held), contended(false));
+
+        let mut split = round(3);
+        granted(&mut split, 0);
+        refused(&mut split, 1);
+        refused(&mut split, 2);
+        assert_eq!(verdict(&split), contended(true));
+
+        let mut tie = round(2);
+        granted(&mut tie, 0);
+        refused(&mut tie, 1);
+        assert_eq!(tie.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&tie), contended(true));
+    }
+
+    #[test]
+    fn the_holder_is_the_one_that_a_quorum_of_refusals_names() {
+        let mut one = round(5);
+        granted(&mut one, 0);
+        granted(&mut one, 4);
+        for node in 1..4 {
+            named(&mut one, node, "a", 10 + node as u64);
+        }
+        let Verdict::Contended { holder, split } = verdict(&one) else {
+            panic!("{one:?}");
+        };
+        assert_eq!(holder.unwrap().token.as_deref(), Some(&b"a"[..]));
+        assert!(!split);
+        assert_eq!(one.holder_ttl(), Some(13 * MS));
+
+        let mut rivals = round(5);
+        named(&mut rivals, 0, "a", 1);
+        named(&mut rivals, 1, "a", 1);
+        named(&mut rivals, 2, "b", 1);
+        assert_eq!(verdict(&rivals), contended(true));
+
+        let mut one_of_three_knows = round(5);
+        named(&mut one_of_three_knows, 0, "a", 1);
+        refused(&mut one_of_three_knows, 1);
+        refused(&mut one_of_three_knows, 2);
+        assert_eq!(verdict(&one_of_three_knows), contended(false));
+    }
+
+    #[test]
+    fn the_first_node_alone_is_asked_first_and_its_refusal_is_a_veto() {
+        let mut round = AcquireRound::new(Quorum::majority(3), Some(1), None);
+        assert_eq!(round.step(), AcquireStep::Ask(NodeSet::of(1)));
+        ask(&mut round);
+        assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+        refused(&mut round, 1);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&round), Verdict::Vetoed);
+        assert!(!round.is_whole());
+    }
+
+    #[test]
+    fn the_others_are_asked_when_the_first_grants_fails_or_does_not_answer() {
+        type Vote = fn(&mut AcquireRound);
+        let votes: [Vote; 3] = [
+            |round| granted(round, 1),
+            |round| failed(round, 1),
+            |round| assert_eq!(round.handle_time(100 * MS), NodeSet::of(1)),
+        ];
+        for vote in votes {
+            let mut round = AcquireRound::new(Quorum::majority(3), Some(1), None);
+            ask(&mut round);
+            vote(&mut round);
+            let others = NodeSet::all(3).without(1);
+            assert_eq!(round.step(), AcquireStep::Ask(others));
+            ask(&mut round);
+            // A refusal that comes late is one vote, no veto.
+            refused(&mut round, 1);
+            granted(&mut round, 0);
+            granted(&mut round, 2);
+            assert_eq!(verdict(&round), Verdict::Won);
+        }
+    }
+
+    #[test]
+    fn the_only_node_cannot_veto_itself() {
+        let mut round = AcquireRound::new(Quorum::majority(1), Some(0), None);
+        ask(&mut round);
+        refused(&mut round, 0);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        assert_eq!(verdict(&round), contended(false));
+        assert!(round.is_whole());
+    }
+
+    #[test]
+    fn the_callers_deadline_ends_an_undecided_round_and_makes_nobody_late() {
+        let mut round = AcquireRound::new(Quorum::majority(3), None, Some(40 * MS));
+        ask(&mut round);
+        granted(&mut round, 0);
+        assert_eq!(round.step(), AcquireStep::Wait(40 * MS));
+        assert_eq!(round.handle_time(40 * MS), NodeSet::EMPTY);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        assert!(!round.is_whole());
+        assert_ne!(verdict(&round), Verdict::Won);
+    }
+
+    #[test]
+    fn a_late_majority_is_no_lock() {
+        let mut round = round(3);
+        granted(&mut round, 0);
+        granted(&mut round, 1);
+        assert_eq!(round.verdict(9 * MS, 10 * MS), Verdict::Won);
+        assert_eq!(round.verdict(10 * MS, 10 * MS), Verdict::TooLate);
+    }
+
+    #[test]
+    fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
+        let denied = || NodeError::server("NOPERM no");
+        let mut two = round(3);
+        two.handle_vote(0, Err(denied()));
+        two.handle_vote(1, Err(denied()));
+        assert_eq!(verdict(&two), Verdict::Unavailable { denied: true });
+
+        let mut one = round(3);
+        one.handle_vote(0, Err(denied()));
+        failed(&mut one, 1);
+        assert_eq!(verdict(&one), Verdict::Unavailable { denied: false });
+    }
+}

@@ -1,0 +1,93 @@
+//! Releases that a node still owes an answer to.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::node::Token;
+
+/// A release that must be sent again: the key may still hold the token at a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Debt {
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) token: Token,
+    /// Until when the release keeps the key.
+    pub(crate) hold_until: Duration,
+    /// When the key's ttl has ended it by itself.
+    pub(crate) until: Duration,
+}
+
+/// The debts of one node, in the order in which they came; bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Debts {
+    queue: VecDeque<Debt>,
+}
+
+impl Debts {
+    /// The most debts that are kept for a node. A further one pushes the oldest out, whose key
+    /// then lives until its ttl ends.
+    pub(crate) const MAX: usize = 1024;
+
+    pub(crate) fn push(&mut self, debt: Debt) {
+        if self.queue.len() == Self::MAX {
+            self.queue.pop_front();
+        }
+        self.queue.push_back(debt);
+    }
+
+    /// Forgets what the ttl has settled, then takes the oldest debts, at most `limit`.
+    pub(crate) fn take(&mut self, now: Duration, limit: usize) -> Vec<Debt> {
+        self.queue.retain(|debt| debt.until > now);
+        let count = limit.min(self.queue.len());
+        self.queue.drain(..count).collect()
+    }
+
+    /// Puts back a debt that was taken and is still open.
+    pub(crate) fn put_back(&mut self, debt: Debt) {
+        if self.queue.len() < Self::MAX {
+            self.queue.push_front(debt);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn debt(number: usize) -> Debt {
+        Debt {
+            key: Arc::from(number.to_string().as_bytes()),
+            token: Token::from_random([0; 16]),
+            hold_until: Duration::ZERO,
+            until: Duration::from_secs(number as u64),
+        }
+    }
+
+    #[test]
+    fn debts_are_taken_in_order_and_those_whose_ttl_has_passed_are_forgotten() {
+        let mut debts = Debts::default();
+        for number in [1, 2, 3, 4, 5] {
+            debts.push(debt(number));
+        }
+        assert_eq!(debts.take(Duration::from_secs(2), 2), [debt(3), debt(4)]);
+        debts.put_back(debt(4));
+        assert_eq!(debts.take(Duration::ZERO, 9), [debt(4), debt(5)]);
+        assert!(debts.is_empty());
+    }
+
+    #[test]
+    fn the_set_is_bounded_and_the_oldest_go_first() {
+        let mut debts = Debts::default();
+        for number in 1..=Debts::MAX + 3 {
+            debts.push(debt(number));
+        }
+        debts.put_back(debt(1));
+        let kept = debts.take(Duration::ZERO, usize::MAX);
+        assert_eq!(kept.len(), Debts::MAX);
+        assert_eq!(kept[0], debt(4));
+    }
+}

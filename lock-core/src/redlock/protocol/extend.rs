@@ -1,0 +1,127 @@
+//! The votes on an extension.
+
+use std::time::Duration;
+
+use super::{Ballots, KeyAnswer, NodeSet, Quorum};
+use crate::node::NodeError;
+
+/// One round of extensions.
+#[derive(Debug)]
+pub(crate) struct ExtendRound {
+    quorum: Quorum,
+    ballots: Ballots<KeyAnswer>,
+}
+
+/// What an extension came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtendVerdict {
+    /// A quorum of nodes extended the lock.
+    Extended,
+    /// No quorum of nodes can hold the lock any more.
+    Lost,
+    /// Too few nodes answered; the old validity stands.
+    Unavailable,
+}
+
+impl ExtendRound {
+    pub(crate) fn new(quorum: Quorum) -> Self {
+        let ballots = Ballots::new(quorum.nodes());
+        Self { quorum, ballots }
+    }
+
+    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
+        self.ballots.ask(node, now, within);
+    }
+
+    pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
+        self.ballots.record(node, vote);
+    }
+
+    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
+        self.ballots.expire(now)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        self.ballots.next_deadline()
+    }
+
+    pub(crate) fn ballots(&self) -> &Ballots<KeyAnswer> {
+        &self.ballots
+    }
+
+    /// The nodes that have forgotten the key: they get it again once the round is won. They vote
+    /// from the next round on.
+    pub(crate) fn missing(&self) -> NodeSet {
+        let missing =
+            |(node, answer): (usize, &KeyAnswer)| (*answer == KeyAnswer::Missing).then_some(node);
+        let nodes = self.ballots.answers().filter_map(missing);
+        nodes.fold(NodeSet::EMPTY, NodeSet::with)
+    }
+
+    /// The verdict, at the first moment at which it is certain. The quorum is of all nodes.
+    pub(crate) fn verdict(&self) -> Option<ExtendVerdict> {
+        let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
+        let extended = self.ballots.answers().filter(ours).count();
+        let gone = self.ballots.answers().count() - extended;
+        if self.quorum.reached(extended) {
+            Some(ExtendVerdict::Extended)
+        } else if self.quorum.blocked(gone) {
+            Some(ExtendVerdict::Lost)
+        } else if self.ballots.open() > 0 {
+            // Even when no quorum can extend any more, the open votes may tell a loss.
+            None
+        } else {
+            Some(ExtendVerdict::Unavailable)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `e` extended, `m` missing, `f` foreign, `x` failed, `.` open.
+    fn round(votes: &str) -> ExtendRound {
+        let mut round = ExtendRound::new(Quorum::majority(votes.len()));
+        for (node, vote) in votes.char_indices() {
+            match vote {
+                'e' => round.handle_vote(node, Ok(KeyAnswer::Ours)),
+                'm' => round.handle_vote(node, Ok(KeyAnswer::Missing)),
+                'f' => round.handle_vote(node, Ok(KeyAnswer::Foreign)),
+                'x' => round.handle_vote(node, Err(NodeError::connection("broken"))),
+                _ => round.asked(node, Duration::ZERO, Duration::from_millis(100)),
+            }
+        }
+        round
+    }
+
+    #[test]
+    fn an_extension_needs_a_quorum_of_all_nodes() {
+        use ExtendVerdict::*;
+        let table = [
+            ("eee..", Some(Extended)),
+            ("ee...", None),
+            ("eexx.", None),
+            ("eexxx", Some(Unavailable)),
+            ("eexxm", Some(Unavailable)),
+            ("mmm..", Some(Lost)),
+            ("mff..", Some(Lost)),
+            ("eemmx", Some(Unavailable)),
+            ("eemmm", Some(Lost)),
+            ("e", Some(Extended)),
+            ("m", Some(Lost)),
+            ("x", Some(Unavailable)),
+            ("em", Some(Lost)),
+            ("ex", Some(Unavailable)),
+        ];
+        for (votes, expected) in table {
+            assert_eq!(round(votes).verdict(), expected, "{votes}");
+        }
+    }
+
+    #[test]
+    fn nodes_that_forgot_the_key_are_found_and_a_successors_key_is_none_of_them() {
+        let expected = NodeSet::EMPTY.with(1).with(4);
+        assert_eq!(round("emefm").missing(), expected);
+    }
+}

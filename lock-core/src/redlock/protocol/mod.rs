@@ -1,0 +1,28 @@
+//! The decisions of the algorithm, pure: no await, no clock, no randomness, no IO. Time and chance
+//! are parameters, so every rule has a test without a runtime. The driver carries them out.
+
+mod acquire;
+mod anchor;
+mod ballot;
+mod debts;
+mod extend;
+mod health;
+mod node_set;
+mod quorum;
+mod release;
+mod replies;
+mod timing;
+mod wait;
+
+pub(crate) use acquire::{AcquireRound, AcquireStep, Verdict};
+pub(crate) use anchor::anchor_order;
+pub(crate) use ballot::Ballots;
+pub(crate) use debts::{Debt, Debts};
+pub(crate) use extend::{ExtendRound, ExtendVerdict};
+pub(crate) use health::{Admission, Health};
+pub(crate) use node_set::NodeSet;
+pub(crate) use quorum::Quorum;
+pub(crate) use release::{ReleaseRound, ReleaseVerdict};
+pub(crate) use replies::{AcquireAnswer, Holder, KeyAnswer};
+pub(crate) use timing::Timing;
+pub(crate) use wait::{Asking, Next, Patience, Tell, Wait};

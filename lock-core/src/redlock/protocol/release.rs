@@ -1,0 +1,146 @@
+//! The votes on a release.
+
+use std::time::Duration;
+
+use super::{Ballots, KeyAnswer, NodeSet, Quorum};
+use crate::node::NodeError;
+
+/// One round of releases, to the nodes where something of ours may be.
+#[derive(Debug)]
+pub(crate) struct ReleaseRound {
+    quorum: Quorum,
+    ballots: Ballots<KeyAnswer>,
+}
+
+/// What a release came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReleaseVerdict {
+    /// The lock was held, and no quorum of nodes holds it any more.
+    Released,
+    /// The lock was not held any more: no quorum of nodes can have had it.
+    NotHeld,
+    /// Too few nodes answered.
+    Unavailable,
+}
+
+impl ReleaseRound {
+    /// A round in which the nodes outside `asked` count as having answered that nothing is there.
+    pub(crate) fn new(quorum: Quorum, asked: NodeSet) -> Self {
+        let mut ballots = Ballots::new(quorum.nodes());
+        for node in (0..quorum.nodes()).filter(|node| !asked.contains(*node)) {
+            ballots.record(node, Ok(KeyAnswer::Missing));
+        }
+        Self { quorum, ballots }
+    }
+
+    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
+        self.ballots.ask(node, now, within);
+    }
+
+    pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
+        self.ballots.record(node, vote);
+    }
+
+    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
+        self.ballots.expire(now)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        self.ballots.next_deadline()
+    }
+
+    pub(crate) fn ballots(&self) -> &Ballots<KeyAnswer> {
+        &self.ballots
+    }
+
+    /// The verdict, at the first moment at which it is certain.
+    pub(crate) fn verdict(&self) -> Option<ReleaseVerdict> {
+        let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
+        let released = self.ballots.answers().filter(ours).count();
+        let answered = self.ballots.answers().count();
+        if self.quorum.reached(released) {
+            return Some(ReleaseVerdict::Released);
+        }
+        // A node that has not answered may have held it.
+        if self.quorum.blocked(answered - released) {
+            return Some(ReleaseVerdict::NotHeld);
+        }
+        if self.ballots.open() > 0 {
+            return None;
+        }
+        Some(if self.quorum.reached(answered) {
+            ReleaseVerdict::Released
+        } else {
+            ReleaseVerdict::Unavailable
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// `r` released, `m` missing, `f` foreign, `x` failed, `.` open, `-` not asked.
+    fn verdict(votes: &str) -> Option<ReleaseVerdict> {
+        let asked = votes
+            .char_indices()
+            .filter(|(_, vote)| *vote != '-')
+            .fold(NodeSet::EMPTY, |set, (node, _)| set.with(node));
+        let mut round = ReleaseRound::new(Quorum::majority(votes.len()), asked);
+        for (node, vote) in votes.char_indices() {
+            match vote {
+                'r' => round.handle_vote(node, Ok(KeyAnswer::Ours)),
+                'm' => round.handle_vote(node, Ok(KeyAnswer::Missing)),
+                'f' => round.handle_vote(node, Ok(KeyAnswer::Foreign)),
+                'x' => round.handle_vote(node, Err(NodeError::connection("broken"))),
+                '.' => round.asked(node, Duration::ZERO, 100 * MS),
+                _ => {}
+            }
+        }
+        round.verdict()
+    }
+
+    #[test]
+    fn a_release_returns_at_the_quorum_and_tells_a_lost_lock_from_an_outage() {
+        use ReleaseVerdict::*;
+        let table = [
+            ("rrr..", Some(Released)),
+            ("rr...", None),
+            // Acquired at three nodes only.
+            ("rrr--", Some(Released)),
+            ("rr.--", None),
+            // One of the three does not answer: whatever it holds is no quorum.
+            ("rrx--", Some(Released)),
+            ("mmm..", Some(NotHeld)),
+            ("fff..", Some(NotHeld)),
+            ("mfr..", None),
+            ("mfrrr", Some(Released)),
+            ("mfrrm", Some(NotHeld)),
+            ("mm...", None),
+            ("mmxxx", Some(Unavailable)),
+            ("xxx..", None),
+            ("xxxrr", Some(Unavailable)),
+            ("xxxxx", Some(Unavailable)),
+            ("r", Some(Released)),
+            ("m", Some(NotHeld)),
+            ("x", Some(Unavailable)),
+            ("rr", Some(Released)),
+            ("rm", Some(NotHeld)),
+            ("rx", Some(Unavailable)),
+        ];
+        for (votes, expected) in table {
+            assert_eq!(verdict(votes), expected, "{votes}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_answer_in_time_is_not_waited_for() {
+        let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1));
+        round.asked(0, Duration::ZERO, 100 * MS);
+        assert_eq!(round.next_deadline(), Some(100 * MS));
+        assert_eq!(round.handle_time(100 * MS), NodeSet::of(0));
+        assert_eq!(round.verdict(), Some(ReleaseVerdict::Unavailable));
+    }
+}

@@ -1,0 +1,153 @@
+//! What the replies of a server mean.
+
+use std::time::Duration;
+
+use crate::node::{NodeError, Operation, Reply};
+
+/// Who holds a lock, as a node told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// The value of the key; `None` if the key is of another type.
+    pub(crate) token: Option<Vec<u8>>,
+    /// What is left of the key's life; `None` if it lives for ever.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// A node's answer to an acquire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AcquireAnswer {
+    Granted,
+    /// With the holder, if the command asked for him.
+    Refused(Option<Holder>),
+}
+
+/// A node's answer about a key that shall hold our token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyAnswer {
+    /// It did: it is extended or released.
+    Ours,
+    /// There is no key.
+    Missing,
+    /// It holds something else.
+    Foreign,
+}
+
+impl AcquireAnswer {
+    pub(crate) fn read(operation: &Operation, reply: Reply) -> Result<Self, NodeError> {
+        match &reply {
+            Reply::Bytes(status) if status == b"OK" => return Ok(Self::Granted),
+            Reply::Int(1) => return Ok(Self::Granted),
+            Reply::Nil => return Ok(Self::Refused(None)),
+            Reply::Array(items) => {
+                if let [token, Reply::Int(pttl)] = &items[..]
+                    && let Some(token) = holder_token(token)
+                {
+                    let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
+                    return Ok(Self::Refused(Some(Holder { token, ttl })));
+                }
+            }
+            _ => {}
+        }
+        Err(NodeError::unexpected_reply(operation, &reply))
+    }
+}
+
+/// The first item of a refusal: a token, or nothing for a key of another type.
+fn holder_token(reply: &Reply) -> Option<Option<Vec<u8>>> {
+    match reply {
+        Reply::Bytes(token) => Some(Some(token.clone())),
+        Reply::Nil => Some(None),
+        _ => None,
+    }
+}
+
+impl KeyAnswer {
+    /// Reads the reply to a release, or to an extension of one lock.
+    pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
+        let code = match reply {
+            Reply::Array(items) => match &items[..] {
+                [only] => only,
+                _ => reply,
+            },
+            _ => reply,
+        };
+        match code {
+            Reply::Int(1) => Ok(Self::Ours),
+            Reply::Int(0) => Ok(Self::Missing),
+            Reply::Int(-1) => Ok(Self::Foreign),
+            _ => Err(NodeError::unexpected_reply(operation, reply)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::node::{NodeErrorKind, Token};
+    use crate::ttl::Ttl;
+
+    fn operation() -> Operation {
+        Operation::Acquire {
+            key: Arc::from(*b"k"),
+            token: Token::from_random([0; 16]),
+            ttl: Ttl::MIN,
+        }
+    }
+
+    fn refused(token: Option<&[u8]>, ttl: Option<u64>) -> AcquireAnswer {
+        let token = token.map(<[u8]>::to_vec);
+        let ttl = ttl.map(Duration::from_millis);
+        AcquireAnswer::Refused(Some(Holder { token, ttl }))
+    }
+
+    #[test]
+    fn an_acquire_is_granted_refused_or_refused_with_the_holder() {
+        let bytes = |bytes: &[u8]| Reply::Bytes(bytes.to_vec());
+        let table = [
+            (Reply::ok(), AcquireAnswer::Granted),
+            (Reply::Int(1), AcquireAnswer::Granted),
+            (Reply::Nil, AcquireAnswer::Refused(None)),
+            (
+                Reply::Array(vec![bytes(b"\xff"), Reply::Int(9)]),
+                refused(Some(b"\xff"), Some(9)),
+            ),
+            (
+                Reply::Array(vec![Reply::Nil, Reply::Int(-1)]),
+                refused(None, None),
+            ),
+        ];
+        for (reply, answer) in table {
+            assert_eq!(AcquireAnswer::read(&operation(), reply).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn a_reply_that_makes_no_sense_is_an_error_and_no_vote() {
+        let odd = [
+            Reply::Int(0),
+            Reply::Int(2),
+            Reply::Bytes(b"QUEUED".to_vec()),
+            Reply::Array(vec![]),
+            Reply::Array(vec![Reply::Int(1), Reply::Int(1)]),
+        ];
+        for reply in odd {
+            let error = AcquireAnswer::read(&operation(), reply).unwrap_err();
+            assert_eq!(error.kind(), NodeErrorKind::UnexpectedReply);
+        }
+        for reply in [Reply::Nil, Reply::Int(2), Reply::Array(vec![Reply::Nil])] {
+            let error = KeyAnswer::read(&operation(), &reply).unwrap_err();
+            assert_eq!(error.kind(), NodeErrorKind::UnexpectedReply);
+        }
+    }
+
+    #[test]
+    fn a_key_is_ours_missing_or_foreign() {
+        let read = |reply| KeyAnswer::read(&operation(), &reply).unwrap();
+        assert_eq!(read(Reply::Int(1)), KeyAnswer::Ours);
+        assert_eq!(read(Reply::Int(0)), KeyAnswer::Missing);
+        let one = Reply::Array(vec![Reply::Int(-1)]);
+        assert_eq!(read(one), KeyAnswer::Foreign);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a lock was built with, and what a request makes of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::protocol::{Patience, Quorum, Timing};
+use crate::error::InvalidInput;
+use crate::request::LockRequest;
+use crate::retry::RetryPolicy;
+use crate::runtime::{self, Runtime};
+
+/// The longest key: resource and prefix together.
+const MAX_KEY_LEN: usize = 64 * 1024;
+
+/// The settings of one lock, validated.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) quorum: Quorum,
+    pub(crate) ttl: Duration,
+    pub(crate) max_wait: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) node_timeout: Option<Duration>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) drift_factor: f64,
+    pub(crate) runtime: Option<Arc<dyn Runtime>>,
+}
+
+/// One request, checked and completed with the lock's defaults.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) resource: Arc<[u8]>,
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) timing: Timing,
+    pub(crate) hold_at_least: Duration,
+}
+
+impl Settings {
+    pub(crate) fn timing(&self, ttl: Duration) -> Result<Timing, InvalidInput> {
+        Timing::new(ttl, self.drift_factor, self.node_timeout)
+    }
+
+    /// How long a node may take for a release that belongs to no call any more.
+    pub(crate) fn release_timeout(&self) -> Duration {
+        self.node_timeout.unwrap_or(Timing::MAX_NODE_TIMEOUT)
+    }
+
+    /// Checks all of a request, before any IO.
+    pub(crate) fn plan(&self, request: &LockRequest) -> Result<Plan, InvalidInput> {
+        let resource = request.shared_resource();
+        let key = self.key(&resource)?;
+        let ttl = request.get_ttl().unwrap_or(self.ttl);
+        let timing = self.timing(ttl)?;
+        let hold = request.get_hold_at_least();
+        if hold > timing.ttl.as_duration() {
+            return Err(InvalidInput::HoldAboveTtl { hold, ttl });
+        }
+        Ok(Plan {
+            resource,
+            key,
+            timing,
+            hold_at_least: hold,
+        })
+    }
+
+    /// How long a waiting acquire that starts at `now` is ready to wait.
+    pub(crate) fn patience(&self, request: &LockRequest, now: Duration) -> Patience {
+        let max_wait = request.get_max_wait().unwrap_or(self.max_wait);
+        Patience::Wait {
+            until: max_wait.map(|max_wait| now.saturating_add(max_wait)),
+            retry: request.get_retry().unwrap_or(self.retry),
+            give_up_when_held: request.gives_up_when_held(),
+        }
+    }
+
+    /// The runtime that was set, or the one that the caller runs on.
+    pub(crate) fn runtime(&self) -> Arc<dyn Runtime> {
+        match &self.runtime {
+            Some(runtime) => Arc::clone(runtime),
+            None => runtime::ambient(),
+        }
+    }
+
+    fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
+        if resource.is_empty() {
+            return Err(InvalidInput::ResourceEmpty);
+        }
+        let len = self.prefix.len().saturating_add(resource.len());
+        if len > MAX_KEY_LEN {
+            let max = MAX_KEY_LEN;
+            return Err(InvalidInput::ResourceTooLong { len, max });
+        }
+        if self.prefix.is_empty() {
+            return Ok(Arc::clone(resource));
+        }
+        Ok(Arc::from([&self.prefix[..], resource].concat()))
+    }
+}
