@@ -23,6 +23,15 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new("in a drop"));
+    }
+}
+
 /// Counts how often it is woken.
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -128,13 +137,6 @@ fn a_sleep_of_zero_is_ready_at_once_and_the_longest_never() {
 
 #[test]
 fn a_panic_in_a_task_leaves_the_others_running() {
-    /// Panics again when the executor drops what the task panicked with.
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            std::panic::resume_unwind(Box::new("in a drop"));
-        }
-    }
     let runtime = runtime();
     let (done, result) = mpsc::channel();
     let sleep = runtime.sleep(millis(5));
@@ -156,16 +158,17 @@ fn a_panic_in_a_task_leaves_the_others_running() {
 
 #[test]
 fn a_panic_in_a_waker_leaves_the_other_timers_running() {
-    struct Bomb;
-    impl Wake for Bomb {
+    struct Panics;
+    impl Wake for Panics {
         fn wake(self: Arc<Self>) {
-            std::panic::resume_unwind(Box::new("in a waker"));
+            // And once more, when the executor drops what was thrown.
+            std::panic::resume_unwind(Box::new(Bomb));
         }
     }
     let runtime = runtime();
     let later = runtime.sleep(millis(10));
     let mut sleep = runtime.sleep(millis(5));
-    let waker = Waker::from(Arc::new(Bomb));
+    let waker = Waker::from(Arc::new(Panics));
     let _ready_or_not = sleep.as_mut().poll(&mut Context::from_waker(&waker));
     block_on(later);
 }

@@ -129,6 +129,8 @@ fn a_sleep_polled_outside_the_runtime_ends() {
     let start = runtime.now();
     block_on(runtime.sleep(SHORT));
     assert!(runtime.now() - start >= SHORT);
+    // Tokio's timer was not even tried.
+    assert!(!sleep::is_known_timerless(runtime.handle.id()));
 }
 
 #[test]
@@ -175,6 +177,19 @@ fn a_sleep_that_began_inside_lasts_its_full_time_when_the_runtime_ends() {
         block_on(sleep);
     }
     assert!(runtime.now() - start >= SHORT * 4);
+}
+
+#[test]
+fn a_sleep_that_began_inside_ends_when_nobody_drives_the_runtime_any_more() {
+    let tokio = Builder::new_current_thread().enable_time().build().unwrap();
+    let mut sleep = TokioRuntime::new(tokio.handle().clone()).sleep(SHORT * 4);
+    let first = tokio.block_on(async {
+        let cx = &mut Context::from_waker(Waker::noop());
+        sleep.as_mut().poll(cx)
+    });
+    if first.is_pending() {
+        block_on(sleep);
+    }
 }
 
 #[test]
