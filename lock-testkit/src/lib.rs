@@ -40,7 +40,13 @@
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`RedisServer`] starts a real server, on Unix, and leaves nothing behind.
 
 mod memory;
+#[cfg(unix)]
+mod server;
 
 pub use memory::{Calls, Fault, MemoryNode};
+#[cfg(unix)]
+pub use server::{Connection, RedisServer, RedisServerBuilder, ServerError};

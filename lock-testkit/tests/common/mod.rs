@@ -129,3 +129,12 @@ pub(crate) fn release_keeping(key: &str, token: Token, keep: Duration) -> Comman
         keep,
     })
 }
+
+/// Looks until `holds`, for longer than a busy machine needs.
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(millis(10));
+    }
+}

@@ -1,0 +1,261 @@
+//! How a server is started.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lock_core::Reply;
+
+use super::connection::Connection;
+use super::port::free_port;
+use super::process::{Process, setup};
+use super::{RedisServer, ServerError};
+
+/// A machine that is busy with other tests may need a while.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether the server is up. It needs some 10 ms on a fast machine.
+const START_POLL: Duration = Duration::from_millis(3);
+
+/// How often another port is tried when somebody else was faster.
+const PORT_TRIES: u32 = 20;
+
+/// Settings of a [`RedisServer`] that is to be started.
+#[derive(Clone)]
+pub struct RedisServerBuilder {
+    program: String,
+    args: Vec<String>,
+    password: Option<String>,
+}
+
+impl RedisServerBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            program: "redis-server".to_owned(),
+            args: Vec::new(),
+            password: None,
+        }
+    }
+
+    /// The program to run: a path, or a name that is looked for on the `PATH`. Defaults to
+    /// `redis-server`.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<String>) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// Adds a setting on the command line: `.arg("--maxmemory", "10mb")`. It overrides the settings
+    /// that a [`RedisServer`] has by default. A `--requirepass` is also used by
+    /// [`command`](RedisServer::command) and stands in the [`url`](RedisServer::url).
+    #[must_use]
+    pub fn arg(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        if name == "--requirepass" {
+            self.password = Some(value.clone());
+        }
+        self.args.extend([name, value]);
+        self
+    }
+
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::NotInstalled`] if there is no such program. Errors of a server that does not
+    /// come up show the end of its log.
+    pub fn start(&self) -> Result<RedisServer, ServerError> {
+        let has_debug_switch = self.major_version()? >= 7;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let port = free_port().map_err(setup("find a free port"))?;
+            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let mut process = Process::prepare(addr)?;
+            let launch = Launch {
+                program: self.program.clone(),
+                args: self.all_args(addr, &process, has_debug_switch),
+                password: self.password.clone(),
+                addr,
+            };
+            match launch.run(&mut process) {
+                Err(ServerError::PortTaken { .. }) if tries < PORT_TRIES => {}
+                Err(ServerError::PortTaken { port, log, .. }) => {
+                    return Err(ServerError::PortTaken { port, tries, log });
+                }
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    return Ok(RedisServer {
+                        dir: process.dir().to_owned(),
+                        launch,
+                        process: Mutex::new(process),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Starts `count` servers at the same time.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start); then none of them runs.
+    pub fn start_many(&self, count: usize) -> Result<Vec<RedisServer>, ServerError> {
+        thread::scope(|scope| {
+            let starts: Vec<_> = (0..count).map(|_| scope.spawn(|| self.start())).collect();
+            starts
+                .into_iter()
+                .map(|start| {
+                    start
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        })
+    }
+
+    /// Asks the program for its version, which also tells whether there is one.
+    fn major_version(&self) -> Result<u32, ServerError> {
+        let output = Command::new(&self.program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| match source.kind() {
+                ErrorKind::NotFound => ServerError::NotInstalled {
+                    program: self.program.clone(),
+                    source,
+                },
+                _ => setup("ask redis-server for its version")(source),
+            })?;
+        // Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=...
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("v="));
+        let major = version.and_then(|version| version.split('.').next()?.parse().ok());
+        // What does not say is taken for a current one.
+        Ok(major.unwrap_or(u32::MAX))
+    }
+
+    fn all_args(&self, addr: SocketAddr, process: &Process, has_debug_switch: bool) -> Vec<String> {
+        let port = addr.port().to_string();
+        let ip = addr.ip().to_string();
+        let dir = process.dir().to_string_lossy();
+        let mut args = vec!["--port", &port, "--bind", &ip, "--dir", &dir];
+        args.extend(["--save", "", "--appendonly", "no"]);
+        // Redis 6 knows no such setting and always has the command.
+        if has_debug_switch {
+            args.extend(["--enable-debug-command", "yes"]);
+        }
+        args.extend(self.args.iter().map(String::as_str));
+        args.into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl fmt::Debug for RedisServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The arguments may hold a password.
+        f.debug_struct("RedisServerBuilder")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All that is needed to launch a server, for the first time or again.
+pub(super) struct Launch {
+    program: String,
+    args: Vec<String>,
+    pub(super) password: Option<String>,
+    pub(super) addr: SocketAddr,
+}
+
+impl Launch {
+    /// Launches the server and waits until it answers, proven to be ours. If it does not come up,
+    /// none is left.
+    pub(super) fn run(&self, process: &mut Process) -> Result<(), ServerError> {
+        process.clear_log()?;
+        let up = process
+            .launch(&self.program, &self.args)
+            .and_then(|()| self.wait_until_up(process));
+        if up.is_err() {
+            process.kill()?;
+        }
+        up
+    }
+
+    fn wait_until_up(&self, process: &mut Process) -> Result<(), ServerError> {
+        let start = Instant::now();
+        loop {
+            let child = process.child()?;
+            let pid = child.id();
+            let ended = child.try_wait().map_err(|source| ServerError::Process {
+                what: "look at",
+                pid,
+                source,
+            })?;
+            if let Some(status) = ended {
+                return Err(self.why_it_ended(status, process.log_tail()));
+            }
+            let Err(source) = self.ask_who_answers(pid) else {
+                return Ok(());
+            };
+            let waited = start.elapsed();
+            if waited > START_TIMEOUT {
+                return Err(ServerError::NotReady {
+                    waited,
+                    log: process.log_tail(),
+                    source: Box::new(source),
+                });
+            }
+            thread::sleep(START_POLL);
+        }
+    }
+
+    fn why_it_ended(&self, status: ExitStatus, log: String) -> ServerError {
+        if log.contains("Address already in use") {
+            let port = self.addr.port();
+            return ServerError::PortTaken {
+                port,
+                tries: 1,
+                log,
+            };
+        }
+        ServerError::Ended { status, log }
+    }
+
+    /// Whoever answers on the port, if somebody does, has to have the process id of our child.
+    fn ask_who_answers(&self, expected: u32) -> Result<(), ServerError> {
+        let mut connection = Connection::open(self.addr, self.password.as_deref())?;
+        let info = match connection.command(&["INFO", "server"])? {
+            Reply::Bytes(info) => String::from_utf8_lossy(&info).into_owned(),
+            other => return Err(unexpected("INFO", &other)),
+        };
+        let pids = info
+            .lines()
+            .filter_map(|line| line.strip_prefix("process_id:"));
+        let found: String = pids.take(1).collect();
+        if found != expected.to_string() {
+            return Err(ServerError::NotOurs {
+                addr: self.addr,
+                expected,
+                found,
+            });
+        }
+        // A server that still loads its data answers INFO, but no commands.
+        match connection.command(&["PING"])? {
+            Reply::Bytes(pong) if pong == b"PONG" => Ok(()),
+            other => Err(unexpected("PING", &other)),
+        }
+    }
+}
+
+fn unexpected(command: &'static str, reply: &Reply) -> ServerError {
+    ServerError::UnexpectedReply {
+        command,
+        reply: format!("{reply:?}"),
+    }
+}

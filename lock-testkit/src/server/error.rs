@@ -1,0 +1,134 @@
+//! What can go wrong with a real server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a [`RedisServer`](super::RedisServer) did not start, obey or answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// There is no such program on the `PATH`.
+    #[error(
+        "{program} is not on the PATH; install it with `apt-get install redis-server` (Debian, \
+         Ubuntu), `dnf install redis` (Fedora) or `brew install redis` (macOS)"
+    )]
+    NotInstalled {
+        /// The program that was looked for.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something that a server needs could not be set up.
+    #[error("cannot {what}")]
+    Setup {
+        /// What failed: `make a temporary directory`.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server ended before it answered.
+    #[error("redis-server ended with {status} before it answered; the end of its log:\n{log}")]
+    Ended {
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+    /// The server was started, but did not answer as ours in time.
+    #[error("redis-server did not answer in {waited:?}; the end of its log:\n{log}")]
+    NotReady {
+        /// How long it was given.
+        waited: Duration,
+        /// The end of its log.
+        log: String,
+        /// What the last question was answered with.
+        source: Box<ServerError>,
+    },
+    /// Another program listens on the port, and answers with another process id.
+    #[error("process {found} answers on {addr}, not our process {expected}")]
+    NotOurs {
+        /// Where it was asked.
+        addr: SocketAddr,
+        /// The process id of our server.
+        expected: u32,
+        /// What was answered as process id.
+        found: String,
+    },
+    /// The port was taken at each try.
+    #[error("port {port} is taken, after {tries} tries; the end of the log:\n{log}")]
+    PortTaken {
+        /// The port of the last try.
+        port: u16,
+        /// How often it was tried.
+        tries: u32,
+        /// The end of the server's log.
+        log: String,
+    },
+    /// The server was killed and not started again.
+    #[error("the server at {addr} is not running")]
+    NotRunning {
+        /// Where it was.
+        addr: SocketAddr,
+    },
+    /// The server's process could not be sent a signal, or waited for.
+    #[error("cannot {what} process {pid}")]
+    Process {
+        /// What failed: `stop`.
+        what: &'static str,
+        /// The server's process id.
+        pid: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no connection to the server.
+    #[error("cannot connect to {addr}")]
+    Connect {
+        /// The server's address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server did not answer in time. The command may run yet, and the connection is of no
+    /// more use.
+    #[error("no answer from {addr} in {within:?}")]
+    NoAnswer {
+        /// The server's address.
+        addr: SocketAddr,
+        /// How long the answer was awaited.
+        within: Duration,
+    },
+    /// The connection broke while a command was sent or its answer awaited.
+    #[error("the connection to {addr} broke")]
+    Connection {
+        /// The server's address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server answered something that is not RESP2.
+    #[error("{addr} answered what is no RESP2: {found:?}")]
+    Protocol {
+        /// The server's address.
+        addr: SocketAddr,
+        /// What it answered.
+        found: String,
+    },
+    /// The server answered with an error.
+    #[error("the server answered: {line}")]
+    Reply {
+        /// The error, code first, without the leading `-`.
+        line: String,
+    },
+    /// The server answered something that no such command is answered with.
+    #[error("unexpected reply to {command}: {reply}")]
+    UnexpectedReply {
+        /// The name of the command.
+        command: &'static str,
+        /// The reply.
+        reply: String,
+    },
+}

@@ -1,0 +1,220 @@
+//! A `MemoryNode` answers what a real server answers.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+mod common;
+
+use std::thread;
+use std::time::Duration;
+
+use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
+use futures::executor::block_on;
+use lock_core::{Command, RedisNode, Reply, Token};
+use lock_testkit::{Connection, MemoryNode, RedisServer};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+/// Lifetimes differ by this or more, so that none is mistaken for another on a slow machine.
+const HOUR: u64 = 3_600_000;
+
+/// Far more than passes between the two answers to one command.
+const PTTL_TOLERANCE_MILLIS: i64 = 600_000;
+
+/// What is done to the model and to the server.
+#[derive(Clone, Debug)]
+enum Step {
+    Send(Command),
+    SetForeign(&'static str, Vec<u8>),
+    SetHash(&'static str),
+    Expire(&'static str, u64),
+    Delete(&'static str),
+}
+
+struct Both {
+    model: MemoryNode,
+    server: Connection,
+}
+
+impl Both {
+    fn start(server: &RedisServer) -> Self {
+        let mut server = server.connect().unwrap();
+        server.command(&["FLUSHALL"]).unwrap();
+        let model = MemoryNode::new("model");
+        Self { model, server }
+    }
+
+    fn of_server<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
+        self.server.command(words).unwrap()
+    }
+
+    /// Does the step to both and compares the answers, then what both hold.
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Send(command) => {
+                let model = block_on(self.model.execute(command, LONG)).unwrap();
+                let server = self.of_server(&command.with_source().args());
+                assert!(alike(&model, &server), "{step:?}: {model:?}, {server:?}");
+            }
+            Step::SetForeign(key, value) => {
+                self.model.set_foreign(key, value.as_slice());
+                self.of_server(&[b"SET", key.as_bytes(), value]);
+            }
+            Step::SetHash(key) => {
+                self.model.set_other_type(key);
+                self.of_server(&["DEL", key]);
+                self.of_server(&["HSET", key, "field", "value"]);
+            }
+            Step::Expire(key, ttl) => {
+                let model = self.model.expire(key, millis(*ttl));
+                let server = self.of_server(&["PEXPIRE", key, &ttl.to_string()]);
+                assert_eq!(Reply::Int(model.into()), server, "{step:?}");
+            }
+            Step::Delete(key) => {
+                let model = self.model.remove(key);
+                let server = self.of_server(&["DEL", key]);
+                assert_eq!(Reply::Int(model.into()), server, "{step:?}");
+            }
+        }
+        self.compare_keys(step);
+    }
+
+    fn compare_keys(&mut self, after: &Step) {
+        let keys = self.model.keys();
+        let size = i64::try_from(keys.len()).unwrap();
+        assert_eq!(self.of_server(&["DBSIZE"]), Reply::Int(size), "{after:?}");
+        for key in keys {
+            let model = Reply::Int(self.model.pttl(&key));
+            let server = self.of_server(&[b"PTTL".as_slice(), &key]);
+            assert!(alike(&model, &server), "{after:?}: {model:?}, {server:?}");
+            if let Some(value) = self.model.get(&key) {
+                let server = self.of_server(&[b"GET".as_slice(), &key]);
+                assert_eq!(Reply::Bytes(value), server, "{after:?}");
+            }
+        }
+    }
+}
+
+/// Equal, but for the time that passed between two readings of a lifetime.
+fn alike(model: &Reply, server: &Reply) -> bool {
+    match (model, server) {
+        (Reply::Array(model), Reply::Array(server)) => {
+            let mut pairs = model.iter().zip(server);
+            model.len() == server.len() && pairs.all(|(model, server)| alike(model, server))
+        }
+        (Reply::Int(model), Reply::Int(server)) if *model > PTTL_TOLERANCE_MILLIS => {
+            (model - server).abs() < PTTL_TOLERANCE_MILLIS
+        }
+        (model, server) => model == server,
+    }
+}
+
+/// The operations, each with one token on one key.
+fn every_command(key: &'static str, token: Token) -> Vec<Step> {
+    let commands = [
+        acquire(key, token, 2 * HOUR),
+        acquire_or_tell(key, token, 2 * HOUR),
+        extend(&[(key, token, HOUR)]),
+        extend(&[(key, token, 3 * HOUR)]),
+        extend(&[
+            ("a", token, 5 * HOUR),
+            ("missing", token, HOUR),
+            (key, token, 5 * HOUR),
+        ]),
+        release_keeping(key, token, millis(10 * HOUR)),
+        release_keeping(key, token, Duration::from_nanos(HOUR * 1_000_000 - 1)),
+        release(key, token),
+        release(key, token),
+    ];
+    commands.map(Step::Send).to_vec()
+}
+
+#[test]
+fn each_operation_is_answered_alike_whatever_the_key_holds() {
+    let server = RedisServer::start().unwrap();
+    let (mine, other) = (token(), token());
+    let found: [Vec<Step>; 10] = [
+        vec![],
+        vec![Step::Send(acquire("k", mine, 2 * HOUR))],
+        vec![Step::SetForeign("k", mine.as_bytes().to_vec())],
+        vec![Step::Send(acquire_or_tell("k", other, 2 * HOUR))],
+        vec![Step::SetForeign("k", b"foreign".to_vec())],
+        vec![
+            Step::SetForeign("k", b"".to_vec()),
+            Step::Expire("k", 2 * HOUR),
+        ],
+        vec![Step::SetForeign("k", vec![0xff; 128])],
+        vec![Step::SetForeign("k", vec![0; 129])],
+        vec![Step::SetHash("k")],
+        vec![Step::SetHash("k"), Step::Expire("k", 2 * HOUR)],
+    ];
+    for prepare in &found {
+        // Each operation meets the prepared key, and then all meet what the ones before left.
+        for command in every_command("k", mine) {
+            let mut both = Both::start(&server);
+            prepare.iter().for_each(|step| both.step(step));
+            both.step(&command);
+        }
+        let mut both = Both::start(&server);
+        prepare.iter().for_each(|step| both.step(step));
+        every_command("k", mine)
+            .iter()
+            .for_each(|step| both.step(step));
+    }
+}
+
+#[test]
+fn keys_expire_in_both() {
+    let server = RedisServer::start().unwrap();
+    let mut both = Both::start(&server);
+    let mine = token();
+    both.step(&Step::Send(acquire("kept", mine, HOUR)));
+    for command in [acquire("k", mine, 20), acquire_or_tell("l", mine, 20)] {
+        // Whether they are still there right afterwards is a matter of this machine's speed.
+        block_on(both.model.execute(&command, LONG)).unwrap();
+        both.of_server(&command.with_source().args());
+    }
+    thread::sleep(millis(100));
+    both.step(&Step::Send(extend(&[("k", mine, HOUR), ("l", mine, HOUR)])));
+    both.step(&Step::Send(release("k", mine)));
+    both.step(&Step::Send(acquire("k", token(), HOUR)));
+}
+
+fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
+    let key = || prop::sample::select(vec!["a", "b"]);
+    let token = || prop::sample::select(tokens.to_vec());
+    let hours = || (1..=4_u64).prop_map(|hours| hours * HOUR);
+    let value = prop_oneof![
+        token().prop_map(|token| token.as_bytes().to_vec()),
+        vec(any::<u8>(), 0..200),
+    ];
+    let extended = vec((key(), token(), hours()), 0..4);
+    let send = |command| Step::Send(command);
+    prop_oneof![
+        3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire(k, t, h))),
+        3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire_or_tell(k, t, h))),
+        3 => extended.prop_map(move |entries| send(extend(&entries))),
+        2 => (key(), token()).prop_map(move |(k, t)| send(release(k, t))),
+        2 => (key(), token(), hours())
+            .prop_map(move |(k, t, h)| send(release_keeping(k, t, millis(h)))),
+        1 => (key(), value).prop_map(|(k, v)| Step::SetForeign(k, v)),
+        1 => key().prop_map(Step::SetHash),
+        1 => (key(), hours()).prop_map(|(k, h)| Step::Expire(k, h)),
+        1 => key().prop_map(Step::Delete),
+    ]
+}
+
+#[test]
+fn random_sequences_are_answered_alike() {
+    let server = RedisServer::start().unwrap();
+    let steps = vec(any_step([token(), token()]), 1..40);
+    let config = ProptestConfig::with_cases(100);
+    TestRunner::new(config)
+        .run(&steps, |steps| {
+            let mut both = Both::start(&server);
+            steps.iter().for_each(|step| both.step(step));
+            Ok(())
+        })
+        .unwrap();
+}
