@@ -2,6 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use lock_testkit::RedisServer;
 
 /// `cargo run --example ... -- ...` from the root of the workspace.
 fn run(example: &str, args: &[&str]) -> Output {
@@ -113,4 +116,37 @@ fn help_names_every_option() {
     ] {
         assert!(stdout(&output).contains(option), "{option}");
     }
+}
+
+/// One server is stopped and another killed while four processes run the ticks.
+#[test]
+fn a_minority_of_servers_that_fails_costs_no_tick() {
+    let servers = RedisServer::start_many(5).expect("five servers");
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    let nodes = urls.join(",");
+    let output = std::thread::scope(|scope| {
+        let faults = scope.spawn(|| {
+            // The ticks begin one and a half seconds after the start.
+            std::thread::sleep(Duration::from_millis(2500));
+            servers[1].pause().expect("a server can be stopped");
+            std::thread::sleep(Duration::from_millis(1500));
+            servers[3].kill().expect("a server can be killed");
+        });
+        let output = run(
+            "cron",
+            &["--nodes", &nodes, "--instances", "4", "--ticks", "6"],
+        );
+        faults.join().expect("the faults came");
+        output
+    });
+    let text = stdout(&output);
+    assert!(
+        text.contains("4 instances (processes), 5 Redis nodes"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n6 ticks, 6 runs, 0 duplicates, 0 missed\n"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0));
 }
