@@ -111,6 +111,10 @@ impl<'a> Acquire<'a> {
                 valid_until,
             ));
         }
+        // Who has refused by now needs no release.
+        while let Some(done) = trying.calls.next_ready().await {
+            trying.take(done);
+        }
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
         trying.calls.send().await;

@@ -144,18 +144,22 @@ impl Calls {
         }
     }
 
-    /// Sends what was added and not polled yet, without waiting for anything: a call counts from
+    /// A call that has ended already. It does not wait for any, but sends what was added and not
+    /// polled yet.
+    pub(crate) async fn next_ready(&mut self) -> Option<Done> {
+        poll_fn(|cx| match self.pending.poll_next_unpin(cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// Sends what was added and not polled yet, without waiting for any answer: a call counts from
     /// its first poll, and what the caller does next must come behind it.
     pub(crate) async fn send(&mut self) {
-        poll_fn(|cx| {
-            while let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
-                if let Some(follow_up) = settle_one(&self.attempt, done) {
-                    self.pending.push(follow_up);
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
+        while let Some(done) = self.next_ready().await {
+            self.pending.extend(settle_one(&self.attempt, done));
+        }
     }
 }
 
@@ -229,9 +233,7 @@ async fn resend(
 /// Drives calls to their end and does what their answers ask for.
 async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'static, Done>>) {
     while let Some(done) = pending.next().await {
-        if let Some(follow_up) = settle_one(&attempt, done) {
-            pending.push(follow_up);
-        }
+        pending.extend(settle_one(&attempt, done));
     }
 }
 

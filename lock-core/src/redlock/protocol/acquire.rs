@@ -16,7 +16,13 @@ pub(crate) struct AcquireRound {
     /// The caller's deadline, at which an undecided round ends.
     cut_at: Option<Duration>,
     was_cut: bool,
+    /// Until when a round that is an outage already waits for the causes of the other nodes.
+    causes_until: Option<Duration>,
 }
+
+/// The share of the time that a node has within which the cause of an outage is waited for, so
+/// that its error can name all nodes and not only those that failed first.
+const CAUSES_SHARE: u32 = 10;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +66,14 @@ impl AcquireRound {
             first,
             cut_at,
             was_cut: false,
+            causes_until: None,
         }
     }
 
     /// The node was asked at `now` and may take `within`.
     pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
+        let causes_until = now.saturating_add(within / CAUSES_SHARE);
+        self.causes_until = self.causes_until.max(Some(causes_until));
         self.ballots.ask(node, now, within);
     }
 
@@ -76,6 +85,7 @@ impl AcquireRound {
     /// Time has passed: gives up nodes that took too long, and says which.
     pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
         let late = self.ballots.expire(now);
+        self.causes_until = self.causes_until.filter(|until| *until > now);
         if self.cut_at.is_some_and(|cut_at| cut_at <= now) && self.standing() == Standing::Open {
             self.was_cut = true;
         }
@@ -83,8 +93,15 @@ impl AcquireRound {
     }
 
     pub(crate) fn step(&self) -> AcquireStep {
-        if self.was_cut || self.is_vetoed() || self.standing() != Standing::Open {
+        if self.was_cut || self.is_vetoed() {
             return AcquireStep::Decided;
+        }
+        match (self.standing(), self.causes_until) {
+            (Standing::Open, _) => {}
+            (Standing::Unavailable, Some(until)) if self.ballots.open() > 0 => {
+                return AcquireStep::Wait(until);
+            }
+            _ => return AcquireStep::Decided,
         }
         let to_ask = self.to_ask();
         if !to_ask.is_empty() {
@@ -407,6 +424,22 @@ mod tests {
         granted(&mut round, 1);
         assert_eq!(round.verdict(9 * MS, 10 * MS), Verdict::Won);
         assert_eq!(round.verdict(10 * MS, 10 * MS), Verdict::TooLate);
+    }
+
+    #[test]
+    fn an_outage_waits_for_a_moment_for_the_causes_of_the_others() {
+        let mut round = round(3);
+        failed(&mut round, 0);
+        failed(&mut round, 1);
+        assert_eq!(round.step(), AcquireStep::Wait(10 * MS));
+        assert_eq!(round.handle_time(10 * MS), NodeSet::EMPTY);
+        assert_eq!(round.step(), AcquireStep::Decided);
+
+        let mut prompt = self::round(3);
+        for node in 0..3 {
+            failed(&mut prompt, node);
+        }
+        assert_eq!(prompt.step(), AcquireStep::Decided);
     }
 
     #[test]

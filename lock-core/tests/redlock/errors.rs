@@ -1,0 +1,99 @@
+//! Contention is never reported as an outage nor the reverse, and each node's cause is kept.
+
+use std::error::Error;
+
+use lock_core::{AcquireError, DistributedLockExt, LockRequest};
+use lock_testkit::Fault;
+
+use crate::support::*;
+
+#[tokio::test(start_paused = true)]
+async fn all_nodes_down_is_an_outage_that_names_each_cause() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_fault(Fault::Refuse);
+    nodes[1].set_fault(Fault::Hang);
+    nodes[2].set_fault(Fault::error("READONLY You can't write"));
+    let request = LockRequest::new(KEY).max_wait(1_000 * MS);
+    let (result, took) = timed(locks.lock(request)).await;
+    let Err(AcquireError::Unavailable(outage)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(took <= 1_001 * MS, "{took:?}");
+    let shown = outage.to_string();
+    assert!(
+        shown.starts_with("too few nodes answered, 2 of 3 are needed"),
+        "{shown}"
+    );
+    assert!(shown.contains("memory-1: connection refused"), "{shown}");
+    assert!(shown.contains("memory-2: no"), "{shown}");
+    assert!(
+        shown.contains("memory-3: READONLY You can't write"),
+        "{shown}"
+    );
+    assert!(outage.source().is_some());
+
+    for node in &nodes {
+        node.heal();
+    }
+    let guard = locks.lock(KEY).await.unwrap();
+    assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minority_that_fails_does_not_hide_contention() {
+    let nodes = nodes(5);
+    let locks = warm_locks(&nodes).await;
+    let _guard = locks.lock(KEY).await.unwrap();
+    nodes[0].set_fault(Fault::Refuse);
+    nodes[1].set_fault(Fault::Hang);
+    let request = LockRequest::new(KEY).max_wait(500 * MS);
+    let result = locks.lock(request).await;
+    assert!(
+        matches!(result, Err(AcquireError::Contended(_))),
+        "{result:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_may_turn_an_outage_into_contention() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let _guard = locks.lock(KEY).await.unwrap();
+    settle().await;
+    nodes[0].set_fault(Fault::Refuse);
+    nodes[2].set_fault(Fault::Delay(90 * MS));
+    let (result, took) = timed(locks.try_lock(KEY)).await;
+    assert!(result.unwrap().is_none());
+    assert_eq!(took, 90 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_permissions_end_the_wait_only_if_they_decide() {
+    let denied = || Fault::error("NOPERM User u has no permissions to run the 'set' command");
+    let request = LockRequest::new(KEY).max_wait(5_000 * MS);
+
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_fault(denied());
+    nodes[1].set_fault(denied());
+    let (result, took) = timed(locks.lock(request.clone())).await;
+    let Err(AcquireError::Unavailable(outage)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(took.is_zero());
+    assert_eq!(outage.attempts, 1);
+    assert!(outage.to_string().contains("memory-2: NOPERM"), "{outage}");
+
+    // With one permission missing and one node away for a while, waiting helps.
+    nodes[1].set_fault(Fault::Refuse);
+    let back = {
+        let node = nodes[1].clone();
+        async move {
+            tokio::time::sleep(1_000 * MS).await;
+            node.heal();
+        }
+    };
+    let (guard, ()) = tokio::join!(locks.lock(request), back);
+    assert!(guard.is_ok(), "{guard:?}");
+}

@@ -1,0 +1,16 @@
+//! The algorithm over in-process nodes. Time is virtual: tokio's clock stands still except when
+//! everybody sleeps.
+
+mod cancellation;
+mod cleanup;
+mod contention;
+mod early_decision;
+mod errors;
+mod extension;
+mod hold;
+mod input;
+mod release;
+mod runtimes;
+mod scripts;
+mod support;
+mod suspects;

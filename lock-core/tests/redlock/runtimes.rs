@@ -1,0 +1,121 @@
+//! The runtime is found at the first poll, kept in the guard, and may end at any time.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use futures::executor::block_on;
+use lock_core::runtime::{Runtime, ThreadRuntime, TokioRuntime};
+use lock_core::{DistributedLock, DistributedLockExt, LockRequest, RedisNode, Redlock};
+use lock_testkit::{Fault, MemoryNode};
+
+use crate::support::*;
+
+fn tokio_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_time().build().unwrap()
+}
+
+fn on_threads(count: usize) -> Vec<MemoryNode> {
+    let runtime: Arc<dyn Runtime> = ThreadRuntime::shared();
+    MemoryNode::several_with_runtime(count, &runtime)
+}
+
+/// Waits in real time until no node has a key, as the ttl would not bring about by itself so soon.
+fn wait_until_empty(nodes: &[MemoryNode]) {
+    for _ in 0..2_000 {
+        if nodes.iter().all(|node| node.keys().is_empty()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("keys are left: {nodes:?}");
+}
+
+#[test]
+fn without_any_runtime_the_thread_runtime_serves() {
+    let nodes = on_threads(3);
+    let locks = locks(&nodes);
+    block_on(async {
+        let guard = locks.lock(KEY).await.unwrap();
+        assert!(locks.try_lock(KEY).await.unwrap().is_none());
+        guard.extend(60_000 * MS).await.unwrap();
+        guard.release().await.unwrap();
+        drop(locks.lock("dropped").await.unwrap());
+        nodes[0].set_fault(Fault::Hang);
+        nodes[1].set_fault(Fault::Hang);
+        let request = LockRequest::new(KEY).max_wait(200 * MS);
+        assert!(locks.lock(request).await.is_err());
+        nodes[0].heal();
+        nodes[1].heal();
+    });
+    wait_until_empty(&nodes);
+}
+
+#[test]
+fn one_lock_serves_several_tokio_runtimes_one_after_the_other() {
+    static NODES: LazyLock<Vec<MemoryNode>> = LazyLock::new(|| on_threads(3));
+    static LOCKS: LazyLock<Redlock<MemoryNode>> = LazyLock::new(|| locks(&NODES));
+    for _ in 0..3 {
+        let runtime = tokio_runtime();
+        runtime.block_on(async {
+            let guard = LOCKS.lock(KEY).await.unwrap();
+            NODES[1].set_fault(Fault::Refuse);
+            guard.release().await.unwrap();
+            // A release is owed to the node when this runtime ends.
+            NODES[1].heal();
+            drop(LOCKS.lock("dropped").await.unwrap());
+        });
+        drop(runtime);
+        NODES.iter().for_each(MemoryNode::forget);
+    }
+}
+
+#[test]
+fn a_guard_that_outlives_its_runtime_does_no_harm() {
+    let nodes = on_threads(3);
+    let locks = locks(&nodes);
+    let runtime = tokio_runtime();
+    let take = |name: &'static str| runtime.block_on(locks.lock(name)).unwrap();
+    let (dropped, released, hung) = (take("dropped"), take("released"), take("hung"));
+    drop(runtime);
+    assert!(dropped.is_valid());
+    drop(dropped);
+    block_on(released.extend(60_000 * MS)).unwrap();
+    block_on(released.release()).unwrap();
+    nodes[0].set_fault(Fault::Hang);
+    nodes[1].set_fault(Fault::Hang);
+    // It needs a timer, and the runtime that it was taken on has none to give any more.
+    assert!(block_on(hung.release()).is_err());
+}
+
+#[test]
+fn a_runtime_that_was_set_is_the_one_that_is_used() {
+    let runtime = tokio_runtime();
+    let nodes = on_threads(3);
+    let chosen = Arc::new(TokioRuntime::new(runtime.handle().clone()));
+    let locks = builder(&nodes).runtime(chosen).build().unwrap();
+    // Outside any runtime, on a plain thread: timers and background tasks are tokio's.
+    nodes[0].set_fault(Fault::Hang);
+    nodes[1].set_fault(Fault::Hang);
+    assert!(block_on(locks.try_lock(KEY)).is_err());
+    nodes[0].heal();
+    nodes[1].heal();
+    wait_until_empty(&nodes);
+    drop(block_on(locks.lock(KEY)).unwrap());
+    wait_until_empty(&nodes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_different_types_work_in_one_lock_and_a_lock_is_an_object() {
+    let runtime = lock_core::runtime::ambient();
+    let a = MemoryNode::with_runtime("a", Arc::clone(&runtime));
+    let b: Box<dyn RedisNode> = Box::new(MemoryNode::with_runtime("b", runtime));
+    let nodes: [Arc<dyn RedisNode>; 2] = [Arc::new(a), Arc::new(b)];
+    let locks: Arc<dyn DistributedLock> = Arc::new(Redlock::new(nodes).unwrap());
+    let task = tokio::spawn(async move {
+        let guard = locks.lock(KEY).await.unwrap();
+        assert!(locks.try_lock(KEY).await.unwrap().is_none());
+        guard.release().await.unwrap();
+    });
+    task.await.unwrap();
+}

@@ -1,0 +1,73 @@
+//! A node over a connection that its user has already.
+
+// Helpers of tests unwrap too, and clippy takes only the tests themselves for tests.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use lock_core::node::NodeErrorKind;
+use lock_core::{RedisNode, Reply};
+use lock_redis_rs::RedisRsNode;
+use redis::aio::MultiplexedConnection;
+use support::*;
+
+async fn connection(server: &RedisServer) -> MultiplexedConnection {
+    let client = redis::Client::open(server.url()).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lent_connection_locks_and_unlocks() {
+    let server = RedisServer::start().unwrap();
+    let node = RedisRsNode::from_connection("mine", connection(&server).await);
+    assert_eq!(node.label(), "mine");
+    let mine = token();
+    let granted = node.execute(&acquire("k", mine), LONG).await.unwrap();
+    assert_eq!(granted, Reply::ok());
+    let refused = node.execute(&acquire("k", token()), LONG).await.unwrap();
+    assert_eq!(refused, Reply::Nil);
+    let released = node.execute(&release("k", mine), LONG).await.unwrap();
+    assert_eq!(released, Reply::Int(1));
+}
+
+#[tokio::test]
+async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_shorter() {
+    let server = RedisServer::start().unwrap();
+    let mut connection = connection(&server).await;
+    server.pause().unwrap();
+    let node = RedisRsNode::from_connection("mine", connection.clone());
+    let error = node.execute(&acquire("k", token()), SHORT).await;
+    assert_eq!(error.unwrap_err().to_string(), "no answer in 100 ms");
+
+    connection.set_response_timeout(SHORT);
+    let node = RedisRsNode::from_connection("mine", connection);
+    let error = node.execute(&acquire("k", token()), LONG).await;
+    assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NoAnswer);
+    server.resume().unwrap();
+}
+
+#[tokio::test]
+async fn errors_of_a_lent_connection_keep_code_and_cause() {
+    let server = RedisServer::start().unwrap();
+    let node = RedisRsNode::from_connection("mine", connection(&server).await);
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
+    let error = node.execute(&acquire("k", token()), LONG).await;
+    assert_eq!(error.unwrap_err().code(), Some("OOM"));
+    server.kill().unwrap();
+    let error = node.execute(&acquire("k", token()), LONG).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), NodeErrorKind::Connection);
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+#[test]
+fn a_lent_connection_outside_of_tokio_is_an_error_and_no_panic() {
+    let server = RedisServer::start().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let connection = runtime.block_on(connection(&server));
+    let node = RedisRsNode::from_connection("mine", connection);
+    let error = futures::executor::block_on(node.execute(&acquire("k", token()), LONG));
+    assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NotSent);
+}
