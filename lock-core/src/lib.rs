@@ -11,6 +11,7 @@ mod request;
 mod retry;
 pub mod runtime;
 mod scripts;
+pub mod tick;
 mod ttl;
 
 pub use error::{

@@ -1,0 +1,152 @@
+//! The programs, run as a person runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use lock_testkit::RedisServer;
+
+/// `cargo run --example ... -- ...` from the root of the workspace.
+fn run(example: &str, args: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args(["run", "--quiet", "--example", example, "--"])
+        .args(args)
+        .output()
+        .expect("cargo runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The numbers of the summary: ticks, runs, duplicates, missed.
+fn summary(output: &Output) -> [u32; 4] {
+    let text = stdout(output);
+    let last = text.lines().last().unwrap_or_default();
+    let numbers = last.split(' ').filter_map(|word| word.parse().ok());
+    let numbers: Vec<_> = numbers.collect();
+    let summary = numbers.try_into();
+    summary.unwrap_or_else(|_| panic!("no summary: {text}{}", stderr(output)))
+}
+
+#[test]
+fn the_first_program_works() {
+    let output = run("quickstart", &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("Paying invoice 7"));
+}
+
+#[test]
+fn claiming_ticks_runs_each_tick_once() {
+    let output = run("cron", &["--ticks", "5", "--period", "500"]);
+    let text = stdout(&output);
+    assert!(
+        text.ends_with("\n5 ticks, 5 runs, 0 duplicates, 0 missed\n"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+    // A line for each tick says who ran it; nothing redraws itself where nobody looks.
+    assert_eq!(text.matches("run by instance").count(), 5, "{text}");
+    assert!(!text.contains('\x1b') && !text.contains('\r'), "{text}");
+}
+
+#[test]
+fn releasing_after_the_run_runs_ticks_twice() {
+    let output = run("cron", &["--ticks", "3", "--strategy", "release-after-run"]);
+    let [ticks, _, duplicates, missed] = summary(&output);
+    assert!(
+        ticks == 3 && duplicates > 0 && missed == 0,
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn holding_the_lock_misses_ticks() {
+    let output = run("cron", &["--ticks", "4", "--strategy", "hold"]);
+    let [ticks, _, duplicates, missed] = summary(&output);
+    assert!(
+        ticks == 4 && duplicates == 0 && missed > 0,
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn wrong_options_are_explained_before_anything_starts() {
+    let twice = "redis://127.0.0.1:1,redis://127.0.0.1:1";
+    for (args, message) in [
+        (
+            ["--ticks", "0"],
+            "--ticks 0: a number from 1 to 100000 is needed",
+        ),
+        (
+            ["--strategy", "luck"],
+            "--strategy luck: one of tick, release-after-run, hold",
+        ),
+        (["--nodes", "http://127.0.0.1:1"], "http://127.0.0.1:1"),
+        (["--nodes", twice], "is listed twice"),
+    ] {
+        let output = run("cron", &args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let text = stderr(&output);
+        assert!(text.contains(message), "{args:?}: {text}");
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
+fn help_names_every_option() {
+    let output = run("cron", &["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    for option in [
+        "--nodes",
+        "--instances",
+        "--ticks",
+        "--period",
+        "--strategy",
+    ] {
+        assert!(stdout(&output).contains(option), "{option}");
+    }
+}
+
+/// One server is stopped and another killed while four processes run the ticks.
+#[test]
+fn a_minority_of_servers_that_fails_costs_no_tick() {
+    let servers = RedisServer::start_many(5).expect("five servers");
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    let nodes = urls.join(",");
+    let output = std::thread::scope(|scope| {
+        let faults = scope.spawn(|| {
+            // The ticks begin one and a half seconds after the start.
+            std::thread::sleep(Duration::from_millis(2500));
+            servers[1].pause().expect("a server can be stopped");
+            std::thread::sleep(Duration::from_millis(1500));
+            servers[3].kill().expect("a server can be killed");
+        });
+        let output = run(
+            "cron",
+            &["--nodes", &nodes, "--instances", "4", "--ticks", "6"],
+        );
+        faults.join().expect("the faults came");
+        output
+    });
+    let text = stdout(&output);
+    assert!(
+        text.contains("4 instances (processes), 5 Redis nodes"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n6 ticks, 6 runs, 0 duplicates, 0 missed\n"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,173 @@
+//! Claiming a tick, and running a job if that succeeds.
+
+use super::error::TickError;
+use super::instant::{Tick, since_epoch};
+use super::job::TickJob;
+use super::window::{Window, window};
+use crate::error::AcquireError;
+use crate::guard::LockGuard;
+use crate::lock::DistributedLock;
+use crate::request::LockRequest;
+use crate::runtime::Runtime;
+
+/// What came of a [claim](TickJob::claim).
+#[derive(Debug)]
+#[must_use = "the job may run only if the claim was won"]
+pub enum TickClaim {
+    /// This instance, and no other, may run the tick.
+    Won(ClaimedTick),
+    /// Another instance has claimed the tick: a quorum of nodes named one claimant.
+    AlreadyClaimed,
+    /// The late limit has passed. Whether somebody ran the tick is not known.
+    TooLate,
+    /// Until the late limit ended it could not be found out whether the tick was free: too few
+    /// nodes answered, or rivals kept each other from a quorum. The job must not run.
+    Unavailable(AcquireError),
+}
+
+/// What came of a [run](TickJob::run).
+#[derive(Debug)]
+#[must_use = "a job that did not run should at least be noticed"]
+pub enum TickOutcome<T> {
+    /// This instance claimed the tick and ran the job, which returned this.
+    Ran(T),
+    /// Another instance has claimed the tick.
+    AlreadyClaimed,
+    /// The late limit has passed; the job did not run here. Whether somebody ran the tick is not
+    /// known.
+    TooLate,
+    /// Until the late limit ended it could not be found out whether the tick was free, so the job
+    /// did not run here.
+    Unavailable(AcquireError),
+}
+
+/// A tick that this instance has claimed.
+///
+/// Dropping it gives nothing back: the claim is remembered for the job's retention.
+#[derive(Debug)]
+pub struct ClaimedTick {
+    tick: Tick,
+    guard: LockGuard,
+}
+
+impl ClaimedTick {
+    /// The tick.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// The lock that is the claim. It needs no extension, however long the job runs, and releasing
+    /// it does not free the tick.
+    pub fn guard(&self) -> &LockGuard {
+        &self.guard
+    }
+}
+
+impl TickJob {
+    /// Claims a tick. An outage, or rivals that compete for the tick, are retried until the tick's
+    /// late limit ends by this instance's wall clock.
+    ///
+    /// # Errors
+    ///
+    /// [`TickError`], for a tick that should not have been asked for. Nothing was claimed.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call gives up. What it has set by then is released in the background, so another
+    /// instance may claim the tick.
+    pub async fn claim<L>(&self, locks: &L, tick: Tick) -> Result<TickClaim, TickError>
+    where
+        L: DistributedLock + ?Sized,
+    {
+        let runtime = self.runtime();
+        let Some(request) = self.request(tick, self.window(tick, &*runtime))? else {
+            return Ok(TickClaim::TooLate);
+        };
+        let answer = locks.acquire(&request).await;
+        judge(tick, answer, self.window(tick, &*runtime))
+    }
+
+    /// Runs `body` if this instance [claims](Self::claim) the tick.
+    ///
+    /// The body may take as long as it likes. If it panics or its process crashes, the tick is
+    /// lost: nobody runs it again.
+    ///
+    /// # Errors
+    ///
+    /// [`TickError`], for a tick that should not have been asked for. The body did not run.
+    ///
+    /// # Cancel safety
+    ///
+    /// A call that is dropped before the body has begun gives up the claim. One that is dropped
+    /// later ends the body at its current `await`, and the tick is lost.
+    pub async fn run<L, T>(
+        &self,
+        locks: &L,
+        tick: Tick,
+        body: impl AsyncFnOnce(&ClaimedTick) -> T,
+    ) -> Result<TickOutcome<T>, TickError>
+    where
+        L: DistributedLock + ?Sized,
+    {
+        Ok(match self.claim(locks, tick).await? {
+            TickClaim::Won(claimed) => TickOutcome::Ran(body(&claimed).await),
+            TickClaim::AlreadyClaimed => TickOutcome::AlreadyClaimed,
+            TickClaim::TooLate => TickOutcome::TooLate,
+            TickClaim::Unavailable(cause) => TickOutcome::Unavailable(cause),
+        })
+    }
+
+    fn window(&self, tick: Tick, runtime: &dyn Runtime) -> Window {
+        let now = since_epoch(runtime.wall());
+        window(tick, now, self.late_limit(), self.future_limit())
+    }
+
+    /// What to ask the lock for; `None` if it is too late.
+    fn request(&self, tick: Tick, window: Window) -> Result<Option<LockRequest>, TickError> {
+        if let Some(period) = self.period().filter(|period| !period.contains(tick)) {
+            return Err(TickError::NotOfThePeriod { tick, period });
+        }
+        match window {
+            Window::Ahead { by } => Err(TickError::TooFarInFuture {
+                tick,
+                ahead: by,
+                limit: self.future_limit(),
+            }),
+            Window::Closed => Ok(None),
+            // The tick's text has no colon, so no two pairs of job and tick share a resource.
+            Window::Open { left } => Ok(Some(
+                LockRequest::new(format!("{}:{tick}", self.name()))
+                    .ttl(self.retention())
+                    .hold_at_least(self.retention())
+                    .max_wait(left)
+                    .give_up_when_held(true),
+            )),
+        }
+    }
+}
+
+/// What a lock's answer means for the tick; `window` is judged after the answer.
+fn judge(
+    tick: Tick,
+    answer: Result<LockGuard, AcquireError>,
+    window: Window,
+) -> Result<TickClaim, TickError> {
+    match answer {
+        // The claim was made too late to count. Its key may have been set after an earlier
+        // claim's key was forgotten, so running now could be a second run; and the key stays, so
+        // nobody else runs the tick either.
+        Ok(_) if window == Window::Closed => Ok(TickClaim::TooLate),
+        Ok(guard) => Ok(TickClaim::Won(ClaimedTick { tick, guard })),
+        Err(AcquireError::Invalid(input)) => Err(TickError::Invalid(input)),
+        // Only a quorum that names one claimant proves that the tick is taken. Refusals without
+        // it come from rivals who may all have failed.
+        Err(AcquireError::Contended(contended)) if contended.holder.is_some() => {
+            Ok(TickClaim::AlreadyClaimed)
+        }
+        Err(cause) => Ok(TickClaim::Unavailable(cause)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::executor::block_on;
+
+use super::*;
+use crate::error::{InvalidInput, TooSlow, Unavailable};
+use crate::tick::fake::{Answer, FakeClock, FakeLock};
+
+const TICK: Tick = Tick::from_millis(100_000);
+const S: Duration = Duration::from_secs(1);
+
+/// A job with a period of 1 s, and so a late limit of 1 s, on this clock.
+fn job(clock: &Arc<FakeClock>) -> TickJob {
+    let job = TickJob::every("reports", S).runtime(clock.clone());
+    job.build().unwrap()
+}
+
+fn claim(job: &TickJob, locks: &FakeLock) -> Result<TickClaim, TickError> {
+    block_on(job.claim(locks, TICK))
+}
+
+#[test]
+fn a_claim_is_a_lock_on_job_and_tick_for_the_retention() {
+    let clock = FakeClock::at(100_300);
+    let locks = FakeLock::answering([Answer::Granted]);
+    let Ok(TickClaim::Won(claimed)) = claim(&job(&clock), &locks) else {
+        panic!("not won");
+    };
+    assert_eq!(claimed.tick(), TICK);
+    assert_eq!(claimed.guard().resource(), b"reports:100000");
+
+    let [request] = &locks.requests()[..] else {
+        panic!("not one request");
+    };
+    assert_eq!(request.resource(), b"reports:100000");
+    assert_eq!(request.get_ttl(), Some(60 * S));
+    assert_eq!(request.get_hold_at_least(), 60 * S);
+    assert!(request.gives_up_when_held());
+    // What is left of the window: outages and split votes are retried for so long.
+    assert_eq!(request.get_max_wait(), Some(Some(S * 7 / 10)));
+}
+
+#[test]
+fn a_claim_waits_no_longer_than_the_window_is_open() {
+    for (now, left) in [
+        (95_000, 6_000),
+        (99_700, 1_300),
+        (100_000, 1_000),
+        (101_000, 0),
+    ] {
+        let locks = FakeLock::answering([Answer::Granted]);
+        let claim = claim(&job(&FakeClock::at(now)), &locks);
+        assert!(matches!(claim, Ok(TickClaim::Won(_))), "{now}: {claim:?}");
+        let left = Duration::from_millis(left);
+        assert_eq!(locks.requests()[0].get_max_wait(), Some(Some(left)));
+    }
+}
+
+#[test]
+fn a_tick_that_is_too_late_is_not_asked_for() {
+    let locks = FakeLock::default();
+    let claim = claim(&job(&FakeClock::at(101_001)), &locks);
+    assert!(matches!(claim, Ok(TickClaim::TooLate)), "{claim:?}");
+    assert_eq!(locks.requests(), []);
+}
+
+#[test]
+fn a_tick_too_far_in_the_future_is_the_callers_error() {
+    let locks = FakeLock::default();
+    let error = claim(&job(&FakeClock::at(94_999)), &locks).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "tick 100000 is 5001 ms in the future, above the limit of 5000 ms"
+    );
+    assert_eq!(locks.requests(), []);
+}
+
+#[test]
+fn a_tick_between_the_ticks_of_the_period_is_the_callers_error() {
+    let locks = FakeLock::default();
+    let clock = FakeClock::at(100_300);
+    let now = Tick::at(clock.wall()).unwrap();
+    let error = block_on(job(&clock).claim(&locks, now)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "tick 100300 is no multiple of the job's period of 1000 ms"
+    );
+    assert_eq!(locks.requests(), []);
+
+    let instants = TickJob::at_instants("reports").runtime(clock).build();
+    let locks = FakeLock::answering([Answer::Granted]);
+    let claim = block_on(instants.unwrap().claim(&locks, now));
+    assert!(matches!(claim, Ok(TickClaim::Won(_))));
+}
+
+#[test]
+fn only_a_holder_that_a_quorum_names_is_a_claimant() {
+    let job = job(&FakeClock::at(100_000));
+    let named = claim(&job, &FakeLock::held_by(Some("theirs")));
+    assert!(matches!(named, Ok(TickClaim::AlreadyClaimed)), "{named:?}");
+
+    let split = claim(&job, &FakeLock::held_by(None));
+    let Ok(TickClaim::Unavailable(AcquireError::Contended(_))) = split else {
+        panic!("refusals without a holder decide nothing: {split:?}");
+    };
+}
+
+#[test]
+fn outages_and_slow_nodes_fail_closed() {
+    let job = job(&FakeClock::at(100_000));
+    for error in [
+        AcquireError::Unavailable(Unavailable::default()),
+        AcquireError::TooSlow(TooSlow::default()),
+    ] {
+        let claim = claim(&job, &FakeLock::failing(error));
+        assert!(matches!(claim, Ok(TickClaim::Unavailable(_))), "{claim:?}");
+    }
+}
+
+#[test]
+fn a_request_that_the_lock_refuses_is_the_callers_error() {
+    let refusal = InvalidInput::ResourceTooLong {
+        len: 70_000,
+        max: 65_536,
+    };
+    let locks = FakeLock::failing(AcquireError::Invalid(refusal.clone()));
+    let error = claim(&job(&FakeClock::at(100_000)), &locks).unwrap_err();
+    assert_eq!(error, TickError::Invalid(refusal));
+}
+
+#[test]
+fn a_claim_won_after_the_window_has_closed_does_not_count() {
+    for (answered, won) in [(101_000, true), (101_001, false)] {
+        let clock = FakeClock::at(100_900);
+        let locks = FakeLock::answering([Answer::GrantedAt(answered, clock.clone())]);
+        let claim = claim(&job(&clock), &locks).unwrap();
+        assert_eq!(matches!(claim, TickClaim::Won(_)), won, "{claim:?}");
+        assert_eq!(matches!(claim, TickClaim::TooLate), !won, "{claim:?}");
+    }
+}
+
+#[test]
+fn an_answer_after_the_window_has_closed_still_says_what_it_says() {
+    let after = Window::Closed;
+    let failed = Err(AcquireError::Unavailable(Unavailable::default()));
+    let claim = judge(TICK, failed, after).unwrap();
+    assert!(matches!(claim, TickClaim::Unavailable(_)), "{claim:?}");
+}
+
+#[test]
+fn a_run_holds_its_claim_until_the_body_has_ended() {
+    let locks = FakeLock::answering([Answer::Granted]);
+    let job = job(&FakeClock::at(100_000));
+    let outcome = block_on(job.run(&locks, TICK, async |claimed| {
+        assert_eq!(locks.releases(), 0);
+        claimed.tick()
+    }));
+    assert!(matches!(outcome, Ok(TickOutcome::Ran(TICK))), "{outcome:?}");
+    assert_eq!(locks.releases(), 1);
+}
+
+#[test]
+fn a_run_that_won_no_claim_does_not_run_and_says_why() {
+    let ran = AtomicBool::new(false);
+    let run = |now, locks: FakeLock| {
+        let job = job(&FakeClock::at(now));
+        block_on(job.run(&locks, TICK, async |_| ran.store(true, Ordering::SeqCst)))
+    };
+    let outage = AcquireError::Unavailable(Unavailable::default());
+    let claimed = run(100_000, FakeLock::held_by(Some("theirs")));
+    assert!(matches!(claimed, Ok(TickOutcome::AlreadyClaimed)));
+    let late = run(200_000, FakeLock::default());
+    assert!(matches!(late, Ok(TickOutcome::TooLate)));
+    let down = run(100_000, FakeLock::failing(outage));
+    assert!(matches!(down, Ok(TickOutcome::Unavailable(_))));
+    let early = run(0, FakeLock::default());
+    assert!(matches!(early, Err(TickError::TooFarInFuture { .. })));
+    assert!(!ran.load(Ordering::SeqCst));
+}
+
+/// What a service does: a shared `dyn` lock, and a task that may move between threads.
+#[test]
+fn a_run_over_a_dyn_lock_can_be_spawned() {
+    fn spawn<F: Future + Send + 'static>(future: F) -> F::Output {
+        block_on(future)
+    }
+    let locks: Arc<dyn DistributedLock> =
+        Arc::new(FakeLock::answering([Answer::Granted, Answer::Granted]));
+    let job = job(&FakeClock::at(100_000));
+    let text = String::from("done");
+    let outcome = spawn(async move {
+        let claim = job.claim(&*locks, TICK).await;
+        assert!(matches!(claim, Ok(TickClaim::Won(_))));
+        job.run(&locks, TICK, async |claimed| {
+            std::future::ready(()).await;
+            format!("{text} {}", claimed.tick())
+        })
+        .await
+    });
+    assert!(matches!(outcome, Ok(TickOutcome::Ran(text)) if text == "done 100000"));
+}

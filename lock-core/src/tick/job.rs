@@ -1,0 +1,226 @@
+//! A job's name and its rules.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::TickJobError;
+use super::period::Period;
+use crate::error::InvalidInput;
+use crate::runtime::{self, Runtime};
+use crate::ttl::Ttl;
+
+const LATE_LIMIT_WITHOUT_PERIOD: Duration = Duration::from_secs(10);
+const FUTURE_LIMIT: Duration = Duration::from_secs(5);
+const ALLOWED_SKEW: Duration = Duration::from_secs(5);
+const SHORTEST_DEFAULT_RETENTION: Duration = Duration::from_secs(60);
+const RETENTION_IN_PERIODS: u32 = 10;
+
+/// A job whose ticks are run at most once each, and the rules of claiming them. See the
+/// [module](super) for what is guaranteed.
+///
+/// All instances must build the job with the same name and rules, and use it with locks of the same
+/// nodes and prefix. A claim is the lock on the resource `{name}:{tick}`.
+///
+/// ```
+/// use std::time::Duration;
+/// use lock_core::tick::TickJob;
+///
+/// let job = TickJob::every("reports", Duration::from_secs(1))
+///     .late_limit(Duration::from_secs(5))
+///     .build()?;
+/// assert_eq!(job.retention(), Duration::from_secs(60));
+/// # Ok::<(), lock_core::tick::TickJobError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TickJob {
+    name: Arc<str>,
+    period: Option<Period>,
+    late_limit: Duration,
+    future_limit: Duration,
+    allowed_skew: Duration,
+    retention: Ttl,
+    runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl TickJob {
+    /// A job whose ticks are the whole multiples of a period since the Unix epoch. The period is
+    /// whole milliseconds, at least one, at most 365 days.
+    pub fn every(name: impl Into<String>, period: Duration) -> TickJobBuilder {
+        TickJobBuilder::new(name.into(), Some(period))
+    }
+
+    /// A job whose instants are handed over by a scheduler, such as a cron expression: see
+    /// [`Tick::at`](super::Tick::at).
+    pub fn at_instants(name: impl Into<String>) -> TickJobBuilder {
+        TickJobBuilder::new(name.into(), None)
+    }
+
+    /// The job's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The period, if the job has one.
+    #[must_use]
+    pub fn period(&self) -> Option<Period> {
+        self.period
+    }
+
+    /// How long after its nominal instant a tick may still be claimed.
+    #[must_use]
+    pub fn late_limit(&self) -> Duration {
+        self.late_limit
+    }
+
+    /// How long before its nominal instant a tick may already be claimed.
+    #[must_use]
+    pub fn future_limit(&self) -> Duration {
+        self.future_limit
+    }
+
+    /// How far an instance's wall clock may be off.
+    #[must_use]
+    pub fn allowed_skew(&self) -> Duration {
+        self.allowed_skew
+    }
+
+    /// How long a claim is remembered.
+    #[must_use]
+    pub fn retention(&self) -> Duration {
+        self.retention.as_duration()
+    }
+
+    /// The runtime that was set, else the one that is found now.
+    pub(super) fn runtime(&self) -> Arc<dyn Runtime> {
+        self.runtime.clone().unwrap_or_else(runtime::ambient)
+    }
+}
+
+/// The rules of a [`TickJob`] in the making.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct TickJobBuilder {
+    name: String,
+    period: Option<Duration>,
+    late_limit: Option<Duration>,
+    future_limit: Duration,
+    allowed_skew: Duration,
+    retention: Option<Duration>,
+    runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl TickJobBuilder {
+    fn new(name: String, period: Option<Duration>) -> Self {
+        Self {
+            name,
+            period,
+            late_limit: None,
+            future_limit: FUTURE_LIMIT,
+            allowed_skew: ALLOWED_SKEW,
+            retention: None,
+            runtime: None,
+        }
+    }
+
+    /// How long after its nominal instant a tick may still be claimed: it is then too late, and
+    /// outages are waited out no longer. Defaults to one period, or 10 s for instants without a
+    /// period.
+    pub fn late_limit(mut self, limit: Duration) -> Self {
+        self.late_limit = Some(limit);
+        self
+    }
+
+    /// How long before its nominal instant a tick may already be claimed; instances whose clocks
+    /// run behind the scheduler's need that. Defaults to 5 s.
+    pub fn future_limit(mut self, limit: Duration) -> Self {
+        self.future_limit = limit;
+        self
+    }
+
+    /// How far an instance's wall clock may be off the true time, in either direction. Defaults to
+    /// 5 s.
+    pub fn allowed_skew(mut self, skew: Duration) -> Self {
+        self.allowed_skew = skew;
+        self
+    }
+
+    /// How long a claim is remembered. At least the late limit + the future limit + twice the
+    /// allowed skew, at most 365 days; fractions of a millisecond are cut. Defaults to ten periods,
+    /// but at least 60 s (and at most 365 days).
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// Whose wall clock and timers to use. Defaults to the runtime that is found when a claim or
+    /// the wait for a tick begins: tokio's if there is one, else threads.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Checks the rules.
+    ///
+    /// # Errors
+    ///
+    /// [`TickJobError`] names the rule that cannot be and the limit it breaks.
+    pub fn build(self) -> Result<TickJob, TickJobError> {
+        if self.name.is_empty() {
+            return Err(TickJobError::NameEmpty);
+        }
+        let period = self.period.map(Period::new).transpose()?;
+        let late_limit = self.late_limit.unwrap_or(match period {
+            Some(period) => period.as_duration(),
+            None => LATE_LIMIT_WITHOUT_PERIOD,
+        });
+        let retention = self.retention.unwrap_or_else(|| default_retention(period));
+        let retention = self.check_retention(retention, late_limit)?;
+        Ok(TickJob {
+            name: self.name.into(),
+            period,
+            late_limit,
+            future_limit: self.future_limit,
+            allowed_skew: self.allowed_skew,
+            retention,
+            runtime: self.runtime,
+        })
+    }
+
+    fn check_retention(
+        &self,
+        retention: Duration,
+        late_limit: Duration,
+    ) -> Result<Ttl, TickJobError> {
+        let minimum = late_limit
+            .saturating_add(self.future_limit)
+            .saturating_add(self.allowed_skew.saturating_mul(2));
+        let too_short = TickJobError::RetentionTooShort {
+            retention,
+            minimum: minimum.max(Ttl::MIN.as_duration()),
+            late_limit,
+            future_limit: self.future_limit,
+            allowed_skew: self.allowed_skew,
+        };
+        match Ttl::new(retention) {
+            // The part that servers count is what must be long enough.
+            Ok(ttl) if ttl.as_duration() >= minimum => Ok(ttl),
+            Err(InvalidInput::TtlTooLong { .. }) => {
+                Err(TickJobError::RetentionTooLong { retention })
+            }
+            _ => Err(too_short),
+        }
+    }
+}
+
+fn default_retention(period: Option<Period>) -> Duration {
+    let periods = period.map_or(Duration::ZERO, |period| {
+        period.as_duration().saturating_mul(RETENTION_IN_PERIODS)
+    });
+    periods
+        .max(SHORTEST_DEFAULT_RETENTION)
+        .min(Ttl::MAX.as_duration())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Waiting for the ticks of a period.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::TickError;
+use super::instant::{Tick, since_epoch};
+use super::job::TickJob;
+use super::period::Period;
+use crate::runtime::Runtime;
+
+/// Timers follow the monotonic clock, ticks the wall clock. A sleep is cut into pieces, so that a
+/// wall clock that was set, or a system that was suspended, is noticed this soon.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+impl TickJob {
+    /// The job's ticks as they come due on this instance's wall clock, beginning with the first
+    /// after the first call of [`next`](Ticks::next).
+    ///
+    /// # Errors
+    ///
+    /// [`TickError::NoPeriod`].
+    pub fn ticks(&self) -> Result<Ticks, TickError> {
+        Ticks::new(self, None)
+    }
+
+    /// The job's ticks as they come due on this instance's wall clock, beginning with the first
+    /// after `tick`. Ticks that are older than the late limit are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`TickError::NoPeriod`].
+    pub fn ticks_after(&self, tick: Tick) -> Result<Ticks, TickError> {
+        Ticks::new(self, Some(tick))
+    }
+}
+
+/// The ticks of a [`TickJob`] with a period, as they come due on this instance's wall clock.
+///
+/// Ticks come in order, none twice. Those that came due while the caller was busy follow at once,
+/// unless they are older than the job's late limit: those are skipped. So after the wall clock was
+/// set back nothing comes until it has caught up with the last tick; begin anew with
+/// [`TickJob::ticks`] if that is too long.
+#[derive(Debug)]
+pub struct Ticks {
+    job: TickJob,
+    period: Period,
+    /// The last tick that was handed out or is to be left out.
+    last: Option<Tick>,
+    runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl Ticks {
+    fn new(job: &TickJob, last: Option<Tick>) -> Result<Self, TickError> {
+        let period = job.period().ok_or_else(|| TickError::NoPeriod {
+            job: job.name().to_owned(),
+        })?;
+        Ok(Self {
+            job: job.clone(),
+            period,
+            last,
+            runtime: None,
+        })
+    }
+
+    /// Waits until the next tick is due. It also takes note of a wall clock that is set meanwhile,
+    /// within about a second.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a call that is dropped before it is ready has skipped no tick.
+    pub async fn next(&mut self) -> Tick {
+        let runtime = self.runtime.get_or_insert_with(|| self.job.runtime());
+        loop {
+            let now = since_epoch(runtime.wall());
+            let last = *self.last.get_or_insert_with(|| latest(self.period, now));
+            match step(self.period, last, now, self.job.late_limit()) {
+                Step::Due(tick) => {
+                    self.last = Some(tick);
+                    return tick;
+                }
+                Step::Sleep(duration) => runtime.sleep(duration.min(LONGEST_SLEEP)).await,
+            }
+        }
+    }
+}
+
+/// What to do at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// This tick is due and not too old.
+    Due(Tick),
+    /// None is, for so long.
+    Sleep(Duration),
+}
+
+/// Finds the first tick after `last` that is at most `late` old. However far the clock has jumped,
+/// it costs no loop over the ticks between.
+fn step(period: Period, last: Tick, now: Duration, late: Duration) -> Step {
+    let after_last = period.next_after(last);
+    let young_enough = period.ceil(now.saturating_sub(late));
+    match after_last.zip(young_enough) {
+        Some((after_last, young_enough)) => {
+            let next = after_last.max(young_enough);
+            match next.since_epoch().checked_sub(now) {
+                None | Some(Duration::ZERO) => Step::Due(next),
+                Some(ahead) => Step::Sleep(ahead),
+            }
+        }
+        // There is no tick any more before the end of time.
+        None => Step::Sleep(Duration::MAX),
+    }
+}
+
+/// The latest tick at `now`, which is the time since the epoch.
+fn latest(period: Period, now: Duration) -> Tick {
+    let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    period.floor(Tick::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests;
