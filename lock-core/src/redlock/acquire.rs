@@ -14,7 +14,7 @@ use super::protocol::{
 use super::settings::Plan;
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::guard::LockGuard;
-use crate::node::{Command, NodeError, Operation};
+use crate::node::{Command, NodeError, Operation, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 
@@ -41,6 +41,9 @@ pub(crate) async fn acquire(
     acquire.run(patience).await
 }
 
+/// How many tokens of its last attempts a call remembers, to know its own keys again.
+const OWN_TOKENS: usize = 32;
+
 /// One call, with all its attempts.
 struct Acquire<'a> {
     engine: &'a Arc<Engine>,
@@ -52,6 +55,7 @@ struct Acquire<'a> {
 /// An attempt that was not won.
 struct Defeat {
     round: AcquireRound,
+    token: Token,
     verdict: Verdict,
     took: Duration,
 }
@@ -71,11 +75,16 @@ impl<'a> Acquire<'a> {
         let mut wait = Wait::new(patience, self.started, self.plan.timing.node_timeout);
         let mut asking = wait.first();
         let mut last_whole = None;
+        let mut own = Vec::new();
         loop {
-            let defeat = match self.attempt(asking).await {
+            let defeat = match self.attempt(asking, &own).await {
                 Ok(held) => return Ok(LockGuard::new(held)),
                 Err(defeat) => defeat,
             };
+            own.push(defeat.token);
+            if own.len() > OWN_TOKENS {
+                own.remove(0);
+            }
             let next = wait.after(&defeat.verdict, self.runtime.now(), self.chance());
             let defeat = match last_whole {
                 Some(last_whole) if !defeat.round.is_whole() => last_whole,
@@ -92,13 +101,13 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    async fn attempt(&self, asking: Asking) -> Result<Held, Defeat> {
+    async fn attempt(&self, asking: Asking, own: &[Token]) -> Result<Held, Defeat> {
         let mut trying = Trying::new(self, asking);
         trying.vote().await;
         let attempt = Arc::clone(trying.calls.attempt());
         let now = self.runtime.now();
         let valid_until = attempt.started.saturating_add(attempt.timing.validity);
-        let verdict = trying.round.verdict(now, valid_until);
+        let verdict = trying.round.verdict(now, valid_until, own);
         if verdict == Verdict::Won {
             let hold = self.plan.hold_at_least;
             if !hold.is_zero() {
@@ -120,6 +129,7 @@ impl<'a> Acquire<'a> {
         trying.calls.send().await;
         Err(Defeat {
             round: trying.round.clone(),
+            token: attempt.token,
             verdict,
             took: now.saturating_sub(attempt.started),
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::quorum::{Standing, Tally};
 use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum};
-use crate::node::NodeError;
+use crate::node::{NodeError, Token};
 
 /// One round of votes.
 #[derive(Clone, Debug)]
@@ -127,15 +127,16 @@ impl AcquireRound {
     }
 
     /// What the round came to, once it is [`AcquireStep::Decided`]. The lock can be relied on
-    /// until `valid_until`, if it is won before.
-    pub(crate) fn verdict(&self, now: Duration, valid_until: Duration) -> Verdict {
+    /// until `valid_until`, if it is won before. `own` are the tokens of the caller's attempts
+    /// before this one: where one of them still stands, nobody else holds the lock.
+    pub(crate) fn verdict(&self, now: Duration, valid_until: Duration, own: &[Token]) -> Verdict {
         if self.is_vetoed() {
             return Verdict::Vetoed;
         }
         match self.standing() {
             Standing::Won if now < valid_until => Verdict::Won,
             Standing::Won => Verdict::TooLate,
-            Standing::Contended => self.contended(),
+            Standing::Contended => self.contended(own),
             Standing::Unavailable | Standing::Open => {
                 let denied = self.ballots.errors().filter(|e| e.is_permission()).count();
                 Verdict::Unavailable {
@@ -159,8 +160,7 @@ impl AcquireRound {
         self.holders().filter_map(|holder| holder.ttl).max()
     }
 
-    fn contended(&self) -> Verdict {
-        let granted = self.granted();
+    fn contended(&self, own: &[Token]) -> Verdict {
         let named = |token: &[u8]| {
             let same = |holder: &&Holder| holder.token.as_deref() == Some(token);
             self.holders().filter(same).count()
@@ -169,9 +169,20 @@ impl AcquireRound {
             let token = holder.token.as_deref();
             token.is_some_and(|token| self.quorum.reached(named(token)))
         };
-        let holder = self.holders().find(by_quorum).cloned();
-        let split = holder.is_none() && (granted > 0 || self.names_differ());
-        Verdict::Contended { holder, split }
+        let is_own = |holder: &Holder| {
+            let token = holder.token.as_deref();
+            own.iter().any(|own| Some(own.as_bytes()) == token)
+        };
+        match self.holders().find(by_quorum) {
+            Some(holder) if !is_own(holder) => Verdict::Contended {
+                holder: Some(holder.clone()),
+                split: false,
+            },
+            found => Verdict::Contended {
+                holder: None,
+                split: found.is_some() || self.granted() > 0 || self.names_differ(),
+            },
+        }
     }
 
     fn names_differ(&self) -> bool {
@@ -260,7 +271,7 @@ mod tests {
     }
 
     fn verdict(round: &AcquireRound) -> Verdict {
-        round.verdict(5 * MS, 10 * MS)
+        round.verdict(5 * MS, 10 * MS, &[])
     }
 
     fn contended(split: bool) -> Verdict {
@@ -361,6 +372,19 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_attempt_of_the_same_caller_left_behind_is_no_other_holder() {
+        let own = Token::from_random([7; 16]);
+        let mut round = round(3);
+        named(&mut round, 0, own.as_str(), 1);
+        named(&mut round, 1, own.as_str(), 1);
+        assert_eq!(round.verdict(MS, 9 * MS, &[own]), contended(true));
+        let Verdict::Contended { holder, .. } = verdict(&round) else {
+            panic!("{round:?}");
+        };
+        assert!(holder.is_some());
+    }
+
+    #[test]
     fn the_first_node_alone_is_asked_first_and_its_refusal_is_a_veto() {
         let mut round = AcquireRound::new(Quorum::majority(3), Some(1), None);
         assert_eq!(round.step(), AcquireStep::Ask(NodeSet::of(1)));
@@ -422,8 +446,8 @@ mod tests {
         let mut round = round(3);
         granted(&mut round, 0);
         granted(&mut round, 1);
-        assert_eq!(round.verdict(9 * MS, 10 * MS), Verdict::Won);
-        assert_eq!(round.verdict(10 * MS, 10 * MS), Verdict::TooLate);
+        assert_eq!(round.verdict(9 * MS, 10 * MS, &[]), Verdict::Won);
+        assert_eq!(round.verdict(10 * MS, 10 * MS, &[]), Verdict::TooLate);
     }
 
     #[test]

@@ -68,12 +68,20 @@ impl Wait {
             Patience::Try => Some(started.saturating_add(node_timeout.saturating_mul(2))),
             Patience::Wait { until, .. } => until,
         };
+        let tell = match patience {
+            // Who only wants to know whether somebody else has it asks that at once.
+            Patience::Wait {
+                give_up_when_held: true,
+                ..
+            } => Tell::All,
+            _ => Tell::Nobody,
+        };
         Self {
             patience,
             node_timeout,
             until,
             attempts: 0,
-            tell: Tell::Nobody,
+            tell,
             last_call: false,
         }
     }
@@ -202,7 +210,6 @@ mod tests {
         let mut wait = Wait::new(patience, Duration::ZERO, 100 * MS);
         let first = wait.first();
         assert_eq!((first.cut_at, first.anchor_first), (None, false));
-        assert_eq!(first.tell, Tell::Nobody);
         wait
     }
 
@@ -265,6 +272,7 @@ mod tests {
     #[test]
     fn a_wait_outlasts_holders_outages_and_late_grants_with_growing_pauses() {
         let mut wait = waiting(Some(1000), 5);
+        assert_eq!(wait.first().tell, Tell::Nobody);
         assert_eq!(at(wait.after(&HELD, 10 * MS, 0.0)), Some(15 * MS));
         assert_eq!(at(wait.after(&DOWN, 20 * MS, 0.0)), Some(30 * MS));
         assert_eq!(
@@ -323,11 +331,16 @@ mod tests {
 
     #[test]
     fn who_gives_up_when_held_asks_everybody_who_holds_the_lock() {
-        let mut wait = started(Patience::Wait {
-            until: None,
-            retry: RetryPolicy::new(),
-            give_up_when_held: true,
-        });
+        let mut wait = Wait::new(
+            Patience::Wait {
+                until: None,
+                retry: RetryPolicy::new(),
+                give_up_when_held: true,
+            },
+            Duration::ZERO,
+            100 * MS,
+        );
+        assert_eq!(wait.first().tell, Tell::All);
         assert_eq!(asking(wait.after(&HELD, MS, 0.0)), (false, Tell::All));
         assert!(at(wait.after(&DOWN, MS, 0.0)).is_some());
         assert_eq!(wait.after(&named(), MS, 0.0), Next::GiveUp);
