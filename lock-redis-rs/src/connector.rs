@@ -1,0 +1,273 @@
+//! Keeps one connection to the server: opens it when somebody calls, and replaces it when it
+//! breaks or hangs.
+//!
+//! ```text
+//!           a call            success
+//!   Down ------------> Dialing ------> Up(link)
+//!    ^  (after a pause)  |               |
+//!    +-------------------+---------------+  failure, break, hang
+//! ```
+//!
+//! redis-rs's `ConnectionManager` is not used: its calls wait for a reconnect however long that
+//! takes, and it never replaces a connection that merely hangs.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use lock_core::NodeError;
+use redis::Client;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::convert::pack;
+use crate::dial::{Dialed, dial};
+use crate::link::Link;
+use crate::locked;
+use crate::queue::{Queue, Ticket};
+use crate::watch::{Watch, Watches};
+
+/// How many replaced connections are held on to at a time.
+const LINGERING: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Connector {
+    client: Client,
+    connect_timeout: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    backoff: Backoff,
+    watches: Watches,
+    /// The number of the current or last dialing, by which a late one is told.
+    dialing: u64,
+    lingering: VecDeque<AbortHandle>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Down,
+    Dialing { since: Instant, queue: Queue },
+    Up(Arc<Link>),
+}
+
+/// What becomes of a call.
+pub(crate) enum Admission {
+    /// It is sent now.
+    Send(Arc<Link>, Arc<Watch>),
+    /// It is sent when the connection is up, in the order of the calls.
+    Wait(Ticket, Arc<Watch>),
+}
+
+impl Connector {
+    pub(crate) fn new(client: Client, connect_timeout: Duration) -> Self {
+        Self {
+            client,
+            connect_timeout,
+            state: Mutex::new(State {
+                phase: Phase::Down,
+                backoff: Backoff::default(),
+                watches: Watches::default(),
+                dialing: 0,
+                lingering: VecDeque::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Lets a call in, or says why nothing is sent.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        command: &lock_core::Command,
+        within: Duration,
+    ) -> Result<Admission, NodeError> {
+        let mut state = locked(&self.state);
+        let watch = state.watches.current()?;
+        if let Phase::Up(link) = &state.phase {
+            if link.is_full() {
+                return Err(NodeError::not_sent("too many calls in flight"));
+            }
+            return Ok(Admission::Send(Arc::clone(link), watch));
+        }
+        self.admit_while_not_up(&mut state, command, within)
+            .map(|ticket| Admission::Wait(ticket, watch))
+    }
+
+    #[cold]
+    fn admit_while_not_up(
+        self: &Arc<Self>,
+        state: &mut MutexGuard<'_, State>,
+        command: &lock_core::Command,
+        within: Duration,
+    ) -> Result<Ticket, NodeError> {
+        let now = Instant::now();
+        if let Phase::Dialing { since, queue } = &mut state.phase {
+            let dialed_for = now.saturating_duration_since(*since);
+            // A dialing that takes longer than it may belongs to a runtime that nobody runs any
+            // more: it is given up, and its late success will be told by its number.
+            if dialed_for <= self.connect_timeout + Duration::from_secs(1) {
+                if dialed_for > within {
+                    return Err(state.backoff.connecting());
+                }
+                return queue.enter(pack(command));
+            }
+        }
+        state.backoff.may_dial(now)?;
+        let Ok(runtime) = Handle::try_current() else {
+            return Err(NodeError::not_sent("needs a tokio runtime"));
+        };
+        state.dialing += 1;
+        let mut queue = Queue::default();
+        let ticket = queue.enter(pack(command))?;
+        let given_up = std::mem::replace(&mut state.phase, Phase::Dialing { since: now, queue });
+        if let Phase::Dialing { queue, .. } = given_up {
+            queue.fail(&NodeError::not_sent("the connect was cut off"));
+        }
+        let dialing = Dialing {
+            connector: Arc::downgrade(self),
+            number: state.dialing,
+        };
+        runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
+        Ok(ticket)
+    }
+
+    /// What to say to a call that waited for the connection in vain.
+    #[cold]
+    pub(crate) fn still_connecting(&self) -> NodeError {
+        locked(&self.state).backoff.connecting()
+    }
+
+    /// The connection gave its first reply: the server works.
+    #[cold]
+    pub(crate) fn proven(&self) {
+        locked(&self.state).backoff.reset();
+    }
+
+    /// The connection broke. The next call dials anew, at once if the server ever answered on it.
+    pub(crate) fn lost(&self, link: &Arc<Link>) {
+        let mut state = locked(&self.state);
+        if state.is_up_with(link) {
+            state.phase = Phase::Down;
+            if !link.is_proven() {
+                let error = NodeError::not_sent("the connection broke before any reply");
+                state.backoff.failed(Instant::now(), error);
+            }
+        }
+    }
+
+    /// The connection hangs: the next call dials anew, while the old one gets the undos that
+    /// belong behind its doubtful acquires.
+    #[cold]
+    pub(crate) fn replace(&self, link: &Arc<Link>) {
+        let mut state = locked(&self.state);
+        if !state.is_up_with(link) {
+            return;
+        }
+        // Under the lock, so that no call takes the new connection before this one has its undos.
+        if let Some(lingering) = link.replace() {
+            state.lingering.retain(|task| !task.is_finished());
+            state.lingering.push_back(lingering.abort_handle());
+            if state.lingering.len() > LINGERING
+                && let Some(oldest) = state.lingering.pop_front()
+            {
+                oldest.abort();
+            }
+        }
+        state.phase = Phase::Down;
+    }
+}
+
+impl State {
+    fn is_up_with(&self, link: &Arc<Link>) -> bool {
+        matches!(&self.phase, Phase::Up(current) if Arc::ptr_eq(current, link))
+    }
+}
+
+/// One attempt to connect, in a task of its own, so that it survives the caller who started it.
+struct Dialing {
+    connector: Weak<Connector>,
+    number: u64,
+}
+
+impl Dialing {
+    async fn run(self, client: Client, connect_timeout: Duration) {
+        let dialed = dial(&client, connect_timeout).await;
+        self.end(dialed);
+    }
+
+    fn end(&self, dialed: Result<Dialed, NodeError>) {
+        let Some(connector) = self.connector.upgrade() else {
+            return;
+        };
+        let mut state = locked(&connector.state);
+        if state.dialing != self.number {
+            return;
+        }
+        // A second end, at the drop, finds the number gone.
+        state.dialing += 1;
+        let Phase::Dialing { queue, .. } = std::mem::replace(&mut state.phase, Phase::Down) else {
+            return;
+        };
+        match dialed {
+            Ok(dialed) => {
+                let link = link(&connector, dialed);
+                // Under the lock, so that the waiting calls leave before any that comes now.
+                queue.send(&link);
+                state.phase = Phase::Up(link);
+            }
+            Err(error) => {
+                state.backoff.failed(Instant::now(), error.clone());
+                queue.fail(&error);
+            }
+        }
+    }
+}
+
+impl Drop for Dialing {
+    fn drop(&mut self) {
+        // Not reached by a dialing that ended: its number is gone.
+        self.end(Err(NodeError::not_sent(
+            "the connect was cut off: its runtime ended, or has no IO enabled",
+        )));
+    }
+}
+
+/// Makes a link of a connection, with a driver that reports its end.
+fn link(connector: &Arc<Connector>, dialed: Dialed) -> Arc<Link> {
+    let runtime = Handle::current();
+    Arc::new_cyclic(|link: &Weak<Link>| {
+        let end = DriverEnd {
+            connector: Arc::downgrade(connector),
+            link: link.clone(),
+        };
+        let driver = dialed.driver.map(|driver| {
+            runtime.spawn(async move {
+                driver.await;
+                drop(end);
+            })
+        });
+        Link::new(dialed.connection, runtime, driver)
+    })
+}
+
+/// Reports the end of a connection, whether it broke or its runtime ended.
+struct DriverEnd {
+    connector: Weak<Connector>,
+    link: Weak<Link>,
+}
+
+impl Drop for DriverEnd {
+    fn drop(&mut self) {
+        if let (Some(connector), Some(link)) = (self.connector.upgrade(), self.link.upgrade()) {
+            connector.lost(&link);
+        }
+    }
+}

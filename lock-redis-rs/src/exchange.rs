@@ -1,0 +1,188 @@
+//! One call: a command goes out, its reply comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_core::{Command, NodeError, Reply};
+use redis::aio::ConnectionLike;
+use redis::{RedisError, RedisResult, Value};
+use tokio::task::coop::unconstrained;
+use tokio::time::Instant;
+
+use crate::connector::{Admission, Connector};
+use crate::convert::{pack, reply, server_error};
+use crate::link::{Link, Marks};
+use crate::queue::{Outcome, Ticket};
+use crate::watch::Watch;
+
+/// Sends the command, at most once, and waits for its reply.
+pub(crate) async fn execute(
+    connector: &Arc<Connector>,
+    command: &Command,
+    within: Duration,
+) -> Result<Reply, NodeError> {
+    match connector.admit(command, within)? {
+        Admission::Send(link, watch) => {
+            let cmd = pack(command);
+            let mut connection = link.connection();
+            let marks = link.marks();
+            let mut call = Call::new(connector, command, link, marks);
+            // Unconstrained for the reason given at `Link::request`.
+            let request = unconstrained(connection.req_packed_command(&cmd));
+            let answer = watch.limit(request, within).await;
+            call.end(answer, within)
+        }
+        Admission::Wait(ticket, watch) => {
+            execute_queued(connector, command, within, ticket, &watch).await
+        }
+    }
+}
+
+#[cold]
+async fn execute_queued(
+    connector: &Arc<Connector>,
+    command: &Command,
+    within: Duration,
+    ticket: Ticket,
+    watch: &Watch,
+) -> Result<Reply, NodeError> {
+    let start = Instant::now();
+    let place = Waiting {
+        connector,
+        command,
+        ticket,
+    };
+    let sent = watch.limit(place.ticket.sent(), within).await;
+    let (link, outcome) = match sent {
+        Some(sent) => sent?,
+        // It may have been sent at the last moment.
+        None => match place.ticket.leave() {
+            Some(link) => return Call::queued(connector, command, link).end(None, within),
+            None => return Err(connector.still_connecting()),
+        },
+    };
+    let mut call = Call::queued(connector, command, link);
+    let answer = match outcome {
+        Outcome::Ready(answer) => Some(answer),
+        Outcome::Pending(request) => {
+            let left = within.saturating_sub(start.elapsed());
+            watch.limit(request, left).await
+        }
+    };
+    call.end(answer, within)
+}
+
+/// A call in the queue. If it is dropped after its command was sent, the command is in doubt.
+struct Waiting<'c> {
+    connector: &'c Arc<Connector>,
+    command: &'c Command,
+    ticket: Ticket,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = self.ticket.leave() {
+            drop(Call::queued(self.connector, self.command, link));
+        }
+    }
+}
+
+/// A call whose command is about to be sent, or was. If it is dropped before its reply, the
+/// command is in doubt.
+struct Call<'c> {
+    connector: &'c Arc<Connector>,
+    command: &'c Command,
+    link: Arc<Link>,
+    marks: Marks,
+    ended: bool,
+}
+
+impl<'c> Call<'c> {
+    fn new(
+        connector: &'c Arc<Connector>,
+        command: &'c Command,
+        link: Arc<Link>,
+        marks: Marks,
+    ) -> Self {
+        Self {
+            connector,
+            command,
+            link,
+            marks,
+            ended: false,
+        }
+    }
+
+    /// A call that waited for the connection, and so was sent when nothing had happened on it.
+    fn queued(connector: &'c Arc<Connector>, command: &'c Command, link: Arc<Link>) -> Self {
+        Self::new(connector, command, link, Marks::default())
+    }
+
+    fn end(
+        &mut self,
+        answer: Option<RedisResult<Value>>,
+        within: Duration,
+    ) -> Result<Reply, NodeError> {
+        self.ended = true;
+        match answer {
+            Some(Ok(value)) => {
+                self.answered();
+                reply(value)
+            }
+            Some(Err(error)) => self.failed(error),
+            None => {
+                self.unanswered(true);
+                Err(NodeError::no_answer(within))
+            }
+        }
+    }
+
+    fn answered(&self) {
+        if self.link.answered(self.marks) {
+            self.connector.proven();
+        }
+    }
+
+    #[cold]
+    fn failed(&self, error: RedisError) -> Result<Reply, NodeError> {
+        let error = match server_error_of(error) {
+            Ok(answer) => {
+                self.answered();
+                return Err(answer);
+            }
+            Err(error) => error,
+        };
+        // redis-rs answers every later call on this connection with an error. It does not say
+        // whether this command was sent.
+        self.connector.lost(&self.link);
+        Err(NodeError::connection("the connection broke").with_source(error))
+    }
+
+    #[cold]
+    fn unanswered(&self, timed_out: bool) {
+        let operation = self.command.operation();
+        if self.link.unanswered(operation, self.marks, timed_out) {
+            self.connector.replace(&self.link);
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.unanswered(false);
+        }
+    }
+}
+
+/// The server's answer, if the error is one.
+pub(crate) fn server_error_of(error: RedisError) -> Result<NodeError, RedisError> {
+    let is_server_error = error.code().is_some();
+    if is_server_error
+        && let Some(errors) = error.clone().into_server_errors()
+        && let Some((_, error)) = errors.first()
+    {
+        return Ok(server_error(error));
+    }
+    Err(error)
+}

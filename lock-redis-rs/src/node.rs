@@ -1,0 +1,140 @@
+//! [`RedisRsNode`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_core::node::Subscription;
+use lock_core::{Command, NodeError, RedisNode, Reply};
+use redis::aio::ConnectionLike;
+use redis::{Client, ConnectionAddr};
+
+use crate::InvalidUrl;
+use crate::connector::Connector;
+use crate::exchange;
+use crate::lent::Lent;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One Redis server, over the `redis` crate.
+///
+/// It holds one multiplexed connection, which it opens at the first call and replaces when it
+/// breaks or hangs. Building it does no IO, so that a dead server never keeps a service from
+/// starting. See the [crate docs](crate) for what the server has to allow.
+pub struct RedisRsNode {
+    label: String,
+    way: Way,
+}
+
+enum Way {
+    Own(Arc<Connector>),
+    Lent(Lent),
+}
+
+impl RedisRsNode {
+    /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, or
+    /// `unix:///path[?db=1&user=u&pass=p]`.
+    ///
+    /// # Errors
+    ///
+    /// The text is no such URL. Whether somebody answers there is seen at the first call.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
+        let url = url.as_ref();
+        match Client::open(url) {
+            Ok(client) => Ok(Self::from_client(client)),
+            Err(error) => Err(InvalidUrl::new(url, error)),
+        }
+    }
+
+    /// A node at the address of a client, with its credentials and TCP settings.
+    ///
+    /// It is for what no URL can say. The client's connections are not used, nor its timeouts:
+    /// calls have deadlines of their own. Keepalive and `TCP_USER_TIMEOUT` are set to 15 s and
+    /// 10 s unless the client says otherwise.
+    #[must_use]
+    pub fn from_client(client: Client) -> Self {
+        Self {
+            label: label(client.get_connection_info().addr()),
+            way: Way::Own(Arc::new(Connector::new(client, CONNECT_TIMEOUT))),
+        }
+    }
+
+    /// A node over a connection that you have already: a `MultiplexedConnection`, a
+    /// `ConnectionManager`, or a type of your own.
+    ///
+    /// `label` names the server in errors, as `host:port`. Two nodes of one lock must not share
+    /// it, and it must hold no secret.
+    ///
+    /// You get less than with [`new`](Self::new), since the connection stays yours:
+    ///
+    /// - It is neither reconnected nor replaced when it hangs, except by itself.
+    /// - It must not send a command twice, neither after a timeout nor after a reconnect:
+    ///   an acquire whose reply was lost would find its own key and take it for somebody else's.
+    ///   `MultiplexedConnection` and `ConnectionManager` keep to this, cluster connections do not.
+    /// - A `response_timeout` of its own that is shorter than the lock's node timeout cuts calls
+    ///   short. redis-rs sets one of 500 ms by default.
+    /// - Commands that share the connection with others wait for them. A blocking command
+    ///   (`BLPOP`) on it stalls every lock.
+    #[must_use]
+    pub fn from_connection<C>(label: impl Into<String>, connection: C) -> Self
+    where
+        C: ConnectionLike + Clone + Send + Sync + 'static,
+    {
+        Self {
+            label: label.into(),
+            way: Way::Lent(Lent::new(connection)),
+        }
+    }
+
+    /// How long connecting may take, from the look-up of the host to the end of the handshake.
+    /// Defaults to one second.
+    ///
+    /// Set it before the first call. It has no effect on a connection of your own.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        if let Way::Own(connector) = &mut self.way {
+            *connector = Arc::new(Connector::new(connector.client().clone(), timeout));
+        }
+        self
+    }
+}
+
+#[async_trait]
+impl RedisNode for RedisRsNode {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        match &self.way {
+            Way::Own(connector) => exchange::execute(connector, command, within).await,
+            Way::Lent(lent) => lent.execute(command, within).await,
+        }
+    }
+
+    async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
+        Err(NodeError::cannot_listen())
+    }
+
+    fn label(&self) -> &str {
+        &self.label
+    }
+}
+
+impl fmt::Debug for RedisRsNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No more than the label: an address comes with credentials.
+        f.debug_tuple("RedisRsNode").field(&self.label).finish()
+    }
+}
+
+/// `host:port`, without the database: two databases are one server, which has one vote.
+fn label(address: &ConnectionAddr) -> String {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            if host.contains(':') {
+                format!("[{host}]:{port}").to_ascii_lowercase()
+            } else {
+                format!("{host}:{port}").to_ascii_lowercase()
+            }
+        }
+        other => other.to_string(),
+    }
+}
