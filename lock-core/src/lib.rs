@@ -1,5 +1,50 @@
-//! Distributed locks: the [`DistributedLock`] trait, and the Redlock algorithm over any Redis
+//! Distributed locks: the [`DistributedLock`] trait, and the [`Redlock`] algorithm over any Redis
 //! client ([`RedisNode`]) and any async runtime ([`Runtime`]).
+//!
+//! An application needs a backend crate for its Redis client, such as `lock-redis-rs`, and then this:
+//!
+//! ```
+//! use std::time::Duration;
+//! use lock_core::{DistributedLockExt, LockRequest, Redlock};
+//!
+//! # use lock_testkit::MemoryNode;
+//! # futures::executor::block_on(async {
+//! # let nodes = MemoryNode::several(5);
+//! let locks = Redlock::new(nodes)?;
+//!
+//! let guard = locks.lock("invoice-7").await?;
+//! assert!(guard.is_valid());
+//! guard.release().await?;
+//!
+//! let request = LockRequest::new("report").ttl(Duration::from_secs(5));
+//! match locks.try_lock(request).await? {
+//!     Some(guard) => println!("held for {:?}", guard.remaining()),
+//!     None => println!("somebody else holds it"),
+//! }
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # What can be relied on
+//!
+//! Two guards of one resource are not valid at the same time, as long as clocks run at about the
+//! same rate, no node forgets a key before its ttl ends, and a holder stops when its guard is no
+//! longer [valid](LockGuard::is_valid). These are leases: a holder that sleeps past its validity is
+//! not stopped by anybody.
+//!
+//! # Where to look
+//!
+//! - [`DistributedLock`] and [`DistributedLockExt`]: what applications call; [`LockRequest`] and
+//!   [`LockGuard`] go with it.
+//! - [`Redlock`]: the algorithm, with its [builder](RedlockBuilder).
+//! - [`tick`]: a job that runs once per tick of a schedule on several instances.
+//! - [`node`]: for who writes a backend. [`runtime`]: for who brings an executor of his own.
+//!
+//! # Features
+//!
+//! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
+//!   backends that run on tokio switch it on. Without it a [thread](runtime::ThreadRuntime) of this
+//!   crate does that work, under any executor.
 
 mod display;
 mod error;

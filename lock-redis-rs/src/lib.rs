@@ -36,3 +36,8 @@ fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
