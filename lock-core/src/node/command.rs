@@ -149,7 +149,9 @@ impl Command {
                 let mut args = self.script_args(&scripts::RELEASE, 1);
                 args.push(Cow::Borrowed(key));
                 args.push(Cow::Borrowed(token.as_bytes()));
-                args.push(number(whole_millis(*keep)));
+                if !keep.is_zero() {
+                    args.push(number(whole_millis(*keep)));
+                }
                 args
             }
         }
@@ -290,7 +292,7 @@ mod tests {
             });
             words(&command).last().cloned()
         };
-        assert_eq!(keep(Duration::ZERO).as_deref(), Some("0"));
+        assert_eq!(keep(Duration::ZERO).as_deref(), Some(TOKEN));
         assert_eq!(keep(Duration::from_nanos(1)).as_deref(), Some("1"));
         assert_eq!(keep(Duration::from_millis(5)).as_deref(), Some("5"));
     }

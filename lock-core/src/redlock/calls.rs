@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::mem;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) enum Vote {
     Acquire {
         vote: Result<AcquireAnswer, NodeError>,
         /// It was sent at a moment at which the attempt may have been over, so it may have taken
-        /// effect behind the release.
+        /// effect behind the release. Otherwise the release is behind it (rule N12).
         may_be_behind: bool,
     },
     Extend(Result<KeyAnswer, NodeError>),
@@ -193,7 +193,15 @@ async fn call(
     within: Duration,
 ) -> Done {
     let member = attempt.member(node);
-    let mut result = member.execute(&command, within).await;
+    let mut sending = pin!(member.execute(&command, within));
+    let mut was_over = None;
+    let mut result = poll_fn(|cx| {
+        let poll = sending.as_mut().poll(cx);
+        // The first poll sends, so a release that starts after it is behind this command.
+        was_over.get_or_insert_with(|| attempt.is_over());
+        poll
+    })
+    .await;
     let mut is_resent = false;
     if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
         is_resent = true;
@@ -204,7 +212,7 @@ async fn call(
     let vote = match purpose {
         Purpose::Acquire | Purpose::Heal => Vote::Acquire {
             vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
-            may_be_behind: is_resent || purpose == Purpose::Heal,
+            may_be_behind: was_over == Some(true) || is_resent || purpose == Purpose::Heal,
         },
         Purpose::Extend => Vote::Extend(result.and_then(key_answer)),
         Purpose::Release => Vote::Release(result.and_then(key_answer)),
@@ -238,7 +246,8 @@ async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'
 }
 
 /// What a call that nobody waits for brought: a grant counts if the lock is held, and is released
-/// if the attempt is over; a release without a definite answer is sent again later.
+/// if the attempt is over and the release may have come too early for it; a release without a
+/// definite answer is sent again later.
 fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, Done>> {
     let node = done.node;
     match done.vote {
@@ -249,9 +258,9 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
             attempt.note_acquire(node, &vote);
             let may_be_set = match &vote {
                 Ok(answer) => *answer == AcquireAnswer::Granted,
-                Err(error) => may_be_behind && error.kind() != NodeErrorKind::NotSent,
+                Err(error) => error.kind() != NodeErrorKind::NotSent,
             };
-            (attempt.is_over() && may_be_set).then(|| {
+            (attempt.is_over() && may_be_behind && may_be_set).then(|| {
                 let command = attempt.release_command();
                 let within = attempt.within(node);
                 let release = call(Arc::clone(attempt), node, Purpose::Release, command, within);

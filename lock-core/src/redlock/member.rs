@@ -35,7 +35,8 @@ impl Member {
         command: &Command,
         within: Duration,
     ) -> Result<Reply, NodeError> {
-        let result = self.node.execute(command, within).await;
+        // Not by the impl for `Arc`, which would box the future once more.
+        let result = (*self.node).execute(command, within).await;
         match result.as_ref().map_err(NodeError::kind) {
             Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
             Err(NodeErrorKind::NoAnswer) => self.overdue(),
