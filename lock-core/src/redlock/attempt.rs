@@ -24,7 +24,8 @@ pub(crate) struct Attempt {
     /// Before the first send.
     pub(crate) started: Duration,
     pub(super) release: Mutex<ReleaseState>,
-    /// Failed, cancelled or released: nothing may be set any more, and what was is released.
+    /// Failed, cancelled, lost or released: nothing may be set any more, and late grants are
+    /// released.
     is_over: AtomicBool,
     /// The nodes where a key of this attempt may be.
     touched: AtomicU64,
