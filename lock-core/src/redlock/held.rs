@@ -65,10 +65,10 @@ impl HeldLock for Held {
     }
 
     async fn release(&self) -> Result<(), ReleaseError> {
-        release::release(&self.attempt).await
+        release::release(self).await
     }
 
     fn release_in_background(&self) {
-        release::release_in_background(&self.attempt);
+        release::release_in_background(self);
     }
 }
