@@ -103,7 +103,7 @@ async fn open_tcp(host: &str, port: u16, settings: &TcpSettings) -> Result<TcpSt
     Ok(stream)
 }
 
-/// Sets what the user chose, and our own choice where he left redis-rs's defaults.
+/// Sets what the user chose, and our own choice in place of the defaults of redis-rs.
 fn apply(settings: &TcpSettings, stream: &TcpStream) -> io::Result<()> {
     // TCP_NODELAY stays off, as redis-rs has it by default. Measured on loopback with pairs of SET
     // and EVALSHA, medians of twelve rounds in turns: with 64 tasks on a multi-thread runtime
