@@ -251,13 +251,13 @@ impl Trying {
     fn ask(&mut self, nodes: NodeSet, now: Duration) {
         let attempt = Arc::clone(self.calls.attempt());
         for node in nodes.iter() {
-            let admission = attempt.member(node).admit();
+            let within = attempt.within(node);
+            let admission = attempt.member(node).admit(now, within);
             if admission == Admission::Skip {
                 let error = NodeError::not_sent("not asked: an earlier call has had no answer");
                 self.round.handle_vote(node, Err(error));
                 continue;
             }
-            let within = attempt.within(node);
             let command = self.command(&attempt, node);
             attempt.touch(node);
             self.round.asked(node, now, within);
