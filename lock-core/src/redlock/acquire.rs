@@ -108,6 +108,11 @@ impl<'a> Acquire<'a> {
         let now = self.runtime.now();
         let valid_until = attempt.started.saturating_add(attempt.timing.validity);
         let verdict = trying.round.verdict(now, valid_until, own);
+        // Nodes that answer at once may have decided before the last one was sent anything, and a
+        // holder wants all of them. And who has refused by now needs no release.
+        while let Some(done) = trying.calls.next_ready().await {
+            trying.take(done);
+        }
         if verdict == Verdict::Won {
             let hold = self.plan.hold_at_least;
             if !hold.is_zero() {
@@ -119,10 +124,6 @@ impl<'a> Acquire<'a> {
                 Arc::clone(&self.plan.resource),
                 valid_until,
             ));
-        }
-        // Who has refused by now needs no release.
-        while let Some(done) = trying.calls.next_ready().await {
-            trying.take(done);
         }
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
