@@ -1,8 +1,11 @@
 //! One node of a lock, and what is known of it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use futures::FutureExt;
 
 use super::attempt::nanos;
 use super::protocol::{Admission, Debts, Health};
@@ -37,13 +40,17 @@ impl Member {
         }
     }
 
-    /// Sends one command and learns from what comes back how the node is.
+    /// Sends one command and learns from what comes back how the node is. A client that panics
+    /// takes neither the caller along nor the calls to other nodes that one task drives.
     pub(crate) async fn execute(
         &self,
         command: &Command,
         within: Duration,
     ) -> Result<Reply, NodeError> {
-        let result = self.node.execute(command, within).await;
+        let execute = async { self.node.execute(command, within).await };
+        // What the client has left half done is its own: the node is one that failed.
+        let caught = AssertUnwindSafe(execute).catch_unwind().await;
+        let result = caught.unwrap_or_else(|_| Err(NodeError::connection("the client panicked")));
         match result.as_ref().map_err(NodeError::kind) {
             Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
             Err(NodeErrorKind::NoAnswer) => self.overdue(),
