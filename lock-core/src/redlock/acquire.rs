@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Done, Purpose, Vote};
+use super::collector;
 use super::engine::Engine;
 use super::held::Held;
 use super::protocol::{
@@ -63,6 +64,7 @@ struct Defeat {
 impl<'a> Acquire<'a> {
     fn new(engine: &'a Arc<Engine>, plan: Plan) -> Self {
         let runtime = engine.settings.runtime();
+        collector::resume(engine, &runtime);
         Self {
             engine,
             started: runtime.now(),

@@ -26,6 +26,8 @@ pub(crate) struct Member {
     debts: Mutex<Debts>,
     /// Whether a task is busy with the debts.
     pub(super) is_collecting: AtomicBool,
+    /// That task ended with its runtime.
+    pub(super) is_abandoned: AtomicBool,
 }
 
 impl Member {
@@ -37,6 +39,7 @@ impl Member {
             probe_lapses_at: AtomicU64::new(0),
             debts: Mutex::default(),
             is_collecting: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
         }
     }
 
