@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Done, Purpose, Vote};
+use super::collector;
 use super::engine::Engine;
 use super::held::Held;
 use super::protocol::{
@@ -63,6 +64,7 @@ struct Defeat {
 impl<'a> Acquire<'a> {
     fn new(engine: &'a Arc<Engine>, plan: Plan) -> Self {
         let runtime = engine.settings.runtime();
+        collector::resume(engine, &runtime);
         Self {
             engine,
             started: runtime.now(),
@@ -108,6 +110,11 @@ impl<'a> Acquire<'a> {
         let now = self.runtime.now();
         let valid_until = attempt.started.saturating_add(attempt.timing.validity);
         let verdict = trying.round.verdict(now, valid_until, own);
+        // Nodes that answer at once may have decided before the last one was sent anything, and a
+        // holder wants all of them. And who has refused by now needs no release.
+        while let Some(done) = trying.calls.next_ready().await {
+            trying.take(done);
+        }
         if verdict == Verdict::Won {
             let hold = self.plan.hold_at_least;
             if !hold.is_zero() {
@@ -119,10 +126,6 @@ impl<'a> Acquire<'a> {
                 Arc::clone(&self.plan.resource),
                 valid_until,
             ));
-        }
-        // Who has refused by now needs no release.
-        while let Some(done) = trying.calls.next_ready().await {
-            trying.take(done);
         }
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
@@ -251,13 +254,13 @@ impl Trying {
     fn ask(&mut self, nodes: NodeSet, now: Duration) {
         let attempt = Arc::clone(self.calls.attempt());
         for node in nodes.iter() {
-            let admission = attempt.member(node).admit();
+            let within = attempt.within(node);
+            let admission = attempt.member(node).admit(now, within);
             if admission == Admission::Skip {
                 let error = NodeError::not_sent("not asked: an earlier call has had no answer");
                 self.round.handle_vote(node, Err(error));
                 continue;
             }
-            let within = attempt.within(node);
             let command = self.command(&attempt, node);
             attempt.touch(node);
             self.round.asked(node, now, within);

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use futures::{StreamExt, poll};
 
 use super::attempt::Attempt;
-use super::member::Member;
 use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::BoxFuture;
@@ -39,8 +38,8 @@ pub(crate) struct Done {
 pub(crate) enum Vote {
     Acquire {
         vote: Result<AcquireAnswer, NodeError>,
-        /// It was sent at a moment at which the attempt may have been over, so it may have taken
-        /// effect behind the release. Otherwise the release is behind it (rule N12).
+        /// The attempt was over when it had just been sent, so it may have taken effect behind the
+        /// release.
         may_be_behind: bool,
     },
     Extend(Result<KeyAnswer, NodeError>),
@@ -208,27 +207,35 @@ async fn call(
     command: Command,
     within: Duration,
 ) -> Done {
-    let member = attempt.member(node);
-    let mut sending = pin!(member.execute(&command, within));
-    let mut was_over = None;
-    let mut result = poll_fn(|cx| {
-        let poll = sending.as_mut().poll(cx);
-        // The first poll sends, so a release that starts after it is behind this command.
-        was_over.get_or_insert_with(|| attempt.is_over());
-        poll
-    })
+    let mut may_be_behind = false;
+    let mut result = send(
+        &attempt,
+        node,
+        purpose,
+        &command,
+        within,
+        &mut may_be_behind,
+    )
     .await;
-    let mut is_resent = false;
     if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-        is_resent = true;
-        result = resend(&attempt, member, purpose, &command, within).await;
+        // The server does not know the script, so nothing ran: sends its source.
+        let command = command.with_source();
+        result = send(
+            &attempt,
+            node,
+            purpose,
+            &command,
+            within,
+            &mut may_be_behind,
+        )
+        .await;
     }
     let operation = command.operation();
     let key_answer = |reply| KeyAnswer::read(operation, &reply);
     let vote = match purpose {
         Purpose::Acquire | Purpose::Heal => Vote::Acquire {
             vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
-            may_be_behind: was_over == Some(true) || is_resent || purpose == Purpose::Heal,
+            may_be_behind,
         },
         Purpose::Extend => Vote::Extend(result.and_then(key_answer)),
         Purpose::Release => Vote::Release(result.and_then(key_answer)),
@@ -236,22 +243,28 @@ async fn call(
     Done { node, vote }
 }
 
-/// The server does not know the script, so nothing ran: sends its source. What sets or extends a
-/// key is not sent any more when its attempt is over meanwhile, as it would run behind its own
-/// release; a release always is.
-async fn resend(
+/// Sends one command. What sets or extends a key is not sent when its attempt is over, as it would
+/// run behind its own release; a release always is.
+async fn send(
     attempt: &Attempt,
-    member: &Member,
+    node: usize,
     purpose: Purpose,
     command: &Command,
     within: Duration,
+    may_be_behind: &mut bool,
 ) -> Result<Reply, NodeError> {
     if purpose != Purpose::Release && attempt.is_over() {
-        return Err(NodeError::not_sent(
-            "the server did not know the script, and the attempt is over",
-        ));
+        return Err(NodeError::not_sent("not asked: the attempt is over"));
     }
-    member.execute(&command.with_source(), within).await
+    let mut execute = pin!(attempt.member(node).execute(command, within));
+    let first = poll!(execute.as_mut());
+    // A call counts from its first poll: a release that follows if the attempt is not over yet
+    // goes behind it.
+    *may_be_behind = attempt.is_over();
+    match first {
+        Poll::Ready(result) => result,
+        Poll::Pending => execute.await,
+    }
 }
 
 /// Drives calls to their end and does what their answers ask for.
@@ -261,9 +274,9 @@ async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'
     }
 }
 
-/// What a call that nobody waits for brought: a grant counts if the lock is held, and is released
-/// if the attempt is over and the release may have come too early for it; a release without a
-/// definite answer is sent again later.
+/// What a call that nobody waits for brought: a grant counts if the lock is held; if the attempt is
+/// over, it is released unless a release follows it already; a release without a definite answer
+/// is sent again later.
 fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, Done>> {
     let node = done.node;
     match done.vote {
@@ -276,7 +289,9 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
                 Ok(answer) => *answer == AcquireAnswer::Granted,
                 Err(error) => error.kind() != NodeErrorKind::NotSent,
             };
-            (attempt.is_over() && may_be_behind && may_be_set).then(|| {
+            // A release that has its answer already went before, against the rules.
+            let may_be_left = may_be_behind || !attempt.touched().contains(node);
+            (attempt.is_over() && may_be_set && may_be_left).then(|| {
                 let command = attempt.release_command();
                 let within = attempt.within(node);
                 let release = call(Arc::clone(attempt), node, Purpose::Release, command, within);
