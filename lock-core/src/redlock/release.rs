@@ -78,10 +78,10 @@ struct UnderWay {
 impl Releasing {
     fn start(attempt: &Arc<Attempt>) -> Self {
         attempt.end();
-        let mut calls = Calls::new(Arc::clone(attempt));
+        let now = attempt.runtime.now();
+        let mut calls = Calls::new(Arc::clone(attempt), now);
         let asked = calls.start_releases();
         let mut round = ReleaseRound::new(attempt.quorum(), asked);
-        let now = attempt.runtime.now();
         for node in asked.iter() {
             round.asked(node, now, attempt.within(node));
         }
