@@ -199,20 +199,26 @@ struct Trying {
     calls: Calls,
     round: AcquireRound,
     tell: Tell,
-    anchor: usize,
+    /// Known if somebody needs it.
+    anchor: Option<usize>,
+    /// The anchor is asked before the others, so that asking goes on while time passes.
+    is_in_turn: bool,
     is_decided: bool,
 }
 
 impl Trying {
     fn new(acquire: &Acquire<'_>, asking: Asking, now: Duration) -> Self {
         let attempt = Attempt::new(acquire.engine, &acquire.runtime, &acquire.plan, now);
-        let anchor = anchor(&attempt);
-        let first = asking.anchor_first.then_some(anchor);
+        let is_in_turn = asking.anchor_first;
+        let needs_anchor = is_in_turn || asking.tell == Tell::Anchor;
+        let anchor = needs_anchor.then(|| anchor(&attempt));
+        let first = anchor.filter(|_| is_in_turn);
         Self {
             round: AcquireRound::new(attempt.quorum(), first, asking.cut_at),
             calls: Calls::new(Arc::new(attempt), now),
             tell: asking.tell,
             anchor,
+            is_in_turn,
             is_decided: false,
         }
     }
@@ -221,20 +227,32 @@ impl Trying {
     async fn vote(&mut self) {
         let attempt = Arc::clone(self.calls.attempt());
         let mut now = attempt.started;
+        // A timer may have fired late, so that the caller's deadline has passed already.
+        self.pass_time(now);
         loop {
             match self.round.step() {
                 AcquireStep::Ask(nodes) => self.ask(nodes, now),
                 AcquireStep::Wait(until) => match self.calls.next(until).await {
-                    Some(done) => self.take(done),
+                    Some(done) => {
+                        self.take(done);
+                        if self.is_in_turn {
+                            now = attempt.runtime.now();
+                            self.pass_time(now);
+                        }
+                    }
                     None => {
                         now = attempt.runtime.now().max(until);
-                        for node in self.round.handle_time(now).iter() {
-                            attempt.member(node).overdue();
-                        }
+                        self.pass_time(now);
                     }
                 },
                 AcquireStep::Decided => return,
             }
+        }
+    }
+
+    fn pass_time(&mut self, now: Duration) {
+        for node in self.round.handle_time(now).iter() {
+            self.calls.attempt().member(node).overdue();
         }
     }
 
@@ -264,7 +282,7 @@ impl Trying {
         let (token, ttl) = (attempt.token, attempt.timing.ttl);
         let tells = match self.tell {
             Tell::Nobody => false,
-            Tell::Anchor => node == self.anchor,
+            Tell::Anchor => self.anchor == Some(node),
             Tell::All => true,
         };
         Command::from(if tells {

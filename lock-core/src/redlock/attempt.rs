@@ -24,12 +24,17 @@ pub(crate) struct Attempt {
     /// Before the first send.
     pub(crate) started: Duration,
     pub(super) release: Mutex<ReleaseState>,
-    /// Failed, cancelled or released: nothing may be set any more, and what was is released.
+    /// Failed, cancelled, lost or released: nothing may be set any more, and late grants are
+    /// released.
     is_over: AtomicBool,
     /// The nodes where a key of this attempt may be.
     touched: AtomicU64,
     /// The nodes that are known to hold the key.
     granted: AtomicU64,
+    /// The nodes where a release has taken the key of the held lock, or may have.
+    released: AtomicU64,
+    /// The lock was held for certain when its first release began.
+    ended_in_time: AtomicBool,
     /// The longest ttl that any key of this attempt was given, in ms.
     longest_ttl: AtomicU64,
     /// Until when a release keeps the keys, in ns.
@@ -55,6 +60,8 @@ impl Attempt {
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),
             granted: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            ended_in_time: AtomicBool::new(false),
             longest_ttl: AtomicU64::new(plan.timing.ttl.as_millis()),
             hold_until: AtomicU64::new(0),
         }
@@ -112,6 +119,14 @@ impl Attempt {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
+    /// The same by a release, which comes in time if the lock was still valid.
+    pub(crate) fn end_held(&self, is_in_time: bool) {
+        if is_in_time {
+            self.ended_in_time.store(true, Ordering::SeqCst);
+        }
+        self.end();
+    }
+
     /// Must be called before a command is sent that may set the key at the node.
     pub(crate) fn touch(&self, node: usize) {
         self.touched.fetch_or(NodeSet::of(node).0, Ordering::SeqCst);
@@ -158,10 +173,23 @@ impl Attempt {
     /// Keeps account of where a key may be still. A release without a definite answer is sent
     /// again until it has one, or the ttl has passed.
     pub(crate) fn note_release(&self, node: usize, answer: &Result<KeyAnswer, NodeError>) {
+        // Without an answer it was still ours only if the validity had not ended.
+        let is_ours = match answer {
+            Ok(answer) => *answer == KeyAnswer::Ours,
+            Err(_) => self.ended_in_time.load(Ordering::SeqCst),
+        };
+        if is_ours {
+            let bit = NodeSet::of(node).0;
+            self.released.fetch_or(bit, Ordering::SeqCst);
+        }
         match answer {
             Ok(_) => self.untouch(node),
             Err(_) => collector::owe(&self.engine, &self.runtime, node, self.debt()),
         }
+    }
+
+    pub(crate) fn released(&self) -> NodeSet {
+        NodeSet(self.released.load(Ordering::SeqCst))
     }
 
     fn debt(&self) -> Debt {

@@ -160,12 +160,28 @@ impl Calls {
         .await
     }
 
+    /// The next call that ends, however long it takes; `None` when none is left.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next_ended(&mut self) -> Option<Done> {
+        self.pending.next().await
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Sends what was added and not polled yet, without waiting for any answer: a call counts from
     /// its first poll, and what the caller does next must come behind it.
     pub(crate) async fn send(&mut self) {
         while let Some(done) = self.next_ready().await {
-            self.pending.extend(settle_one(&self.attempt, done));
+            self.settle(done);
         }
+    }
+
+    /// Does what the answer to a call asks for that nobody waits for.
+    pub(crate) fn settle(&mut self, done: Done) {
+        self.pending.extend(settle_one(&self.attempt, done));
     }
 }
 

@@ -74,7 +74,7 @@ impl Collector {
                 (pause, limit) = (doubled.min(MAX_PAUSE), 1);
             }
             let mut debts = member.debts();
-            for debt in open.into_iter().rev() {
+            for debt in open {
                 debts.put_back(debt);
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Purpose, Vote};
+use super::calls::{Calls, Done, Purpose, Vote};
 use super::held::Held;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
@@ -24,12 +24,16 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
         // A lock whose validity ended meanwhile, or that was released, is not revived.
         ExtendVerdict::Extended if held.remaining().is_zero() => Err(ExtendError::Lost),
         ExtendVerdict::Extended => {
-            held.extend_validity(started.saturating_add(timing.validity));
-            extending.heal();
-            extending.calls.send().await;
+            let valid_until = started.saturating_add(timing.validity);
+            held.extend_validity(valid_until);
+            extending.heal(valid_until).await;
             Ok(())
         }
-        ExtendVerdict::Lost => Err(ExtendError::Lost),
+        ExtendVerdict::Lost => {
+            // Who knows that the lock is lost must not call it valid, and nothing revives it.
+            attempt.end();
+            Err(ExtendError::Lost)
+        }
         ExtendVerdict::Unavailable => {
             let labels = attempt.engine.labels();
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
@@ -46,6 +50,8 @@ struct Extending {
     calls: Calls,
     round: ExtendRound,
     timing: Timing,
+    /// Until when the lock is ours, once the round has won its quorum.
+    won_until: Option<Duration>,
 }
 
 impl Extending {
@@ -70,6 +76,7 @@ impl Extending {
             calls,
             round,
             timing,
+            won_until: None,
         }
     }
 
@@ -87,31 +94,62 @@ impl Extending {
                 }
                 continue;
             };
-            if let Vote::Extend(answer) = done.vote {
-                if let Ok(answer) = &answer {
-                    attempt.set_granted(done.node, *answer == KeyAnswer::Ours);
-                }
-                self.round.handle_vote(done.node, answer);
-            }
+            self.take(done);
         }
     }
 
-    /// Sets the key again where it was forgotten. Those nodes vote from the next round on.
-    fn heal(&mut self) {
-        let attempt = Arc::clone(self.calls.attempt());
-        for node in self.round.missing().iter() {
-            // In this order: whoever ends the attempt afterwards sees the node and releases it.
-            attempt.touch(node);
-            if attempt.is_over() {
-                return;
-            }
-            let command = Command::from(Operation::Acquire {
-                key: Arc::clone(&attempt.key),
-                token: attempt.token,
-                ttl: self.timing.ttl,
-            });
-            let within = attempt.within_of(node, self.timing);
-            self.calls.start(node, Purpose::Heal, command, within);
+    fn take(&mut self, done: Done) {
+        let Vote::Extend(answer) = done.vote else {
+            self.calls.settle(done);
+            return;
+        };
+        if let Ok(answer) = &answer {
+            let attempt = self.calls.attempt();
+            attempt.set_granted(done.node, *answer == KeyAnswer::Ours);
         }
+        let is_missing = matches!(answer, Ok(KeyAnswer::Missing));
+        self.round.handle_vote(done.node, answer);
+        if is_missing && let Some(won_until) = self.won_until {
+            self.set_again(done.node, won_until);
+        }
+    }
+
+    /// The round has won its quorum: sets the key again where it was forgotten. Those nodes vote
+    /// from the next round on. Nodes that have not answered yet are healed in the background when
+    /// they do, or the slowest one never would be.
+    async fn heal(mut self, valid_until: Duration) {
+        self.won_until = Some(valid_until);
+        for node in self.round.missing().iter() {
+            self.set_again(node, valid_until);
+        }
+        while let Some(done) = self.calls.next_ready().await {
+            self.take(done);
+        }
+        if !self.calls.is_empty() {
+            let runtime = Arc::clone(&self.calls.attempt().runtime);
+            runtime.spawn(Box::pin(async move {
+                while let Some(done) = self.calls.next_ended().await {
+                    self.take(done);
+                }
+            }));
+        }
+    }
+
+    fn set_again(&mut self, node: usize, valid_until: Duration) {
+        let attempt = Arc::clone(self.calls.attempt());
+        // In this order: whoever ends the attempt afterwards sees the node and releases it.
+        attempt.touch(node);
+        if attempt.is_over() || attempt.runtime.now() >= valid_until {
+            return;
+        }
+        // By script, since another extension may have set the key again already: a plain SET would
+        // be refused by it, as by a stranger's.
+        let command = Command::from(Operation::AcquireOrTell {
+            key: Arc::clone(&attempt.key),
+            token: attempt.token,
+            ttl: self.timing.ttl,
+        });
+        let within = attempt.within_of(node, self.timing);
+        self.calls.start(node, Purpose::Heal, command, within);
     }
 }

@@ -85,8 +85,9 @@ impl AcquireRound {
     /// Time has passed: gives up nodes that took too long, and says which.
     pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
         let late = self.ballots.expire(now);
-        self.causes_until = self.causes_until.filter(|until| *until > now);
-        if self.cut_at.is_some_and(|cut_at| cut_at <= now) && self.standing() == Standing::Open {
+        let is_cut = self.cut_at.is_some_and(|cut_at| cut_at <= now);
+        self.causes_until = self.causes_until.filter(|until| *until > now && !is_cut);
+        if is_cut && self.standing() == Standing::Open {
             self.was_cut = true;
         }
         late
@@ -96,18 +97,17 @@ impl AcquireRound {
         if self.was_cut || self.is_vetoed() {
             return AcquireStep::Decided;
         }
-        match (self.standing(), self.causes_until) {
-            (Standing::Open, _) => {}
-            (Standing::Unavailable, Some(until)) if self.ballots.open() > 0 => {
-                return AcquireStep::Wait(until);
+        let deadline = match (self.standing(), self.causes_until) {
+            (Standing::Open, _) => {
+                let to_ask = self.to_ask();
+                if !to_ask.is_empty() {
+                    return AcquireStep::Ask(to_ask);
+                }
+                self.ballots.next_deadline()
             }
+            (Standing::Unavailable, Some(until)) if self.ballots.open() > 0 => Some(until),
             _ => return AcquireStep::Decided,
-        }
-        let to_ask = self.to_ask();
-        if !to_ask.is_empty() {
-            return AcquireStep::Ask(to_ask);
-        }
-        let deadline = self.ballots.next_deadline();
+        };
         match [deadline, self.cut_at].into_iter().flatten().min() {
             Some(until) => AcquireStep::Wait(until),
             // Nobody is out and nobody can be asked: every vote is in, so this is not reached.
@@ -439,6 +439,33 @@ mod tests {
         assert_eq!(round.step(), AcquireStep::Decided);
         assert!(!round.is_whole());
         assert_ne!(verdict(&round), Verdict::Won);
+    }
+
+    #[test]
+    fn nobody_is_asked_at_or_after_the_callers_deadline() {
+        let mut whole = AcquireRound::new(Quorum::majority(3), None, Some(40 * MS));
+        whole.handle_time(40 * MS);
+        assert_eq!(whole.step(), AcquireStep::Decided);
+        assert!(!whole.is_whole());
+
+        let mut in_turn = AcquireRound::new(Quorum::majority(3), Some(1), Some(40 * MS));
+        ask(&mut in_turn);
+        granted(&mut in_turn, 1);
+        in_turn.handle_time(40 * MS);
+        assert_eq!(in_turn.step(), AcquireStep::Decided);
+    }
+
+    #[test]
+    fn causes_are_not_waited_for_beyond_the_callers_deadline() {
+        let mut round = AcquireRound::new(Quorum::majority(3), None, Some(4 * MS));
+        ask(&mut round);
+        failed(&mut round, 0);
+        failed(&mut round, 1);
+        assert_eq!(round.step(), AcquireStep::Wait(4 * MS));
+        assert_eq!(round.handle_time(4 * MS), NodeSet::EMPTY);
+        assert_eq!(round.step(), AcquireStep::Decided);
+        // The outage was certain by then.
+        assert!(round.is_whole());
     }
 
     #[test]

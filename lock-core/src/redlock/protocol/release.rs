@@ -10,6 +10,7 @@ use crate::node::NodeError;
 pub(crate) struct ReleaseRound {
     quorum: Quorum,
     ballots: Ballots<KeyAnswer>,
+    released: NodeSet,
 }
 
 /// What a release came to.
@@ -25,12 +26,18 @@ pub(crate) enum ReleaseVerdict {
 
 impl ReleaseRound {
     /// A round in which the nodes outside `asked` count as having answered that nothing is there.
-    pub(crate) fn new(quorum: Quorum, asked: NodeSet) -> Self {
-        let mut ballots = Ballots::new(quorum.nodes());
+    /// Where an earlier release of the same lock has taken the key, or may have, the key counts as
+    /// `released`, whoever has it now.
+    pub(crate) fn new(quorum: Quorum, asked: NodeSet, released: NodeSet) -> Self {
+        let mut round = Self {
+            quorum,
+            ballots: Ballots::new(quorum.nodes()),
+            released,
+        };
         for node in (0..quorum.nodes()).filter(|node| !asked.contains(*node)) {
-            ballots.record(node, Ok(KeyAnswer::Missing));
+            round.handle_vote(node, Ok(KeyAnswer::Missing));
         }
-        Self { quorum, ballots }
+        round
     }
 
     pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
@@ -38,6 +45,10 @@ impl ReleaseRound {
     }
 
     pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
+        let vote = match vote {
+            Ok(_) if self.released.contains(node) => Ok(KeyAnswer::Ours),
+            vote => vote,
+        };
         self.ballots.record(node, vote);
     }
 
@@ -88,7 +99,7 @@ mod tests {
             .char_indices()
             .filter(|(_, vote)| *vote != '-')
             .fold(NodeSet::EMPTY, |set, (node, _)| set.with(node));
-        let mut round = ReleaseRound::new(Quorum::majority(votes.len()), asked);
+        let mut round = ReleaseRound::new(Quorum::majority(votes.len()), asked, NodeSet::EMPTY);
         for (node, vote) in votes.char_indices() {
             match vote {
                 'r' => round.handle_vote(node, Ok(KeyAnswer::Ours)),
@@ -136,8 +147,24 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_release_took_is_not_missed() {
+        let asked = NodeSet::all(3).without(0);
+        let released = NodeSet::all(3).without(2);
+        for now in [KeyAnswer::Missing, KeyAnswer::Foreign] {
+            let mut round = ReleaseRound::new(Quorum::majority(3), asked, released);
+            round.asked(1, Duration::ZERO, 100 * MS);
+            round.asked(2, Duration::ZERO, 100 * MS);
+            assert_eq!(round.verdict(), None);
+            round.handle_vote(2, Ok(now));
+            assert_eq!(round.verdict(), None);
+            round.handle_vote(1, Ok(now));
+            assert_eq!(round.verdict(), Some(ReleaseVerdict::Released));
+        }
+    }
+
+    #[test]
     fn a_node_that_does_not_answer_in_time_is_not_waited_for() {
-        let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1));
+        let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1), NodeSet::EMPTY);
         round.asked(0, Duration::ZERO, 100 * MS);
         assert_eq!(round.next_deadline(), Some(100 * MS));
         assert_eq!(round.handle_time(100 * MS), NodeSet::of(0));
