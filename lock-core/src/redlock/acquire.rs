@@ -78,8 +78,9 @@ impl<'a> Acquire<'a> {
         let mut asking = wait.first();
         let mut last_whole = None;
         let mut own = Vec::new();
+        let mut now = self.started;
         loop {
-            let defeat = match self.attempt(asking, &own).await {
+            let defeat = match self.attempt(asking, now, &own).await {
                 Ok(held) => return Ok(LockGuard::new(held)),
                 Err(defeat) => defeat,
             };
@@ -95,6 +96,7 @@ impl<'a> Acquire<'a> {
             match next {
                 Next::Attempt { at, asking: how } => {
                     self.pause_until(at).await;
+                    now = self.runtime.now();
                     asking = how;
                     last_whole = Some(defeat);
                 }
@@ -103,8 +105,14 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    async fn attempt(&self, asking: Asking, own: &[Token]) -> Result<Held, Defeat> {
-        let mut trying = Trying::new(self, asking);
+    /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
+    async fn attempt(
+        &self,
+        asking: Asking,
+        now: Duration,
+        own: &[Token],
+    ) -> Result<Held, Box<Defeat>> {
+        let mut trying = Trying::new(self, asking, now);
         trying.vote().await;
         let attempt = Arc::clone(trying.calls.attempt());
         let now = self.runtime.now();
@@ -130,12 +138,12 @@ impl<'a> Acquire<'a> {
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
         trying.calls.send().await;
-        Err(Defeat {
+        Err(Box::new(Defeat {
             round: trying.round.clone(),
             token: attempt.token,
             verdict,
             took: now.saturating_sub(attempt.started),
-        })
+        }))
     }
 
     async fn pause_until(&self, at: Duration) {
@@ -202,15 +210,15 @@ struct Trying {
 }
 
 impl Trying {
-    fn new(acquire: &Acquire<'_>, asking: Asking) -> Self {
-        let attempt = Attempt::new(acquire.engine, &acquire.runtime, &acquire.plan);
+    fn new(acquire: &Acquire<'_>, asking: Asking, now: Duration) -> Self {
+        let attempt = Attempt::new(acquire.engine, &acquire.runtime, &acquire.plan, now);
         let is_in_turn = asking.anchor_first;
         let needs_anchor = is_in_turn || asking.tell == Tell::Anchor;
         let anchor = needs_anchor.then(|| anchor(&attempt));
         let first = anchor.filter(|_| is_in_turn);
         Self {
             round: AcquireRound::new(attempt.quorum(), first, asking.cut_at),
-            calls: Calls::new(Arc::new(attempt)),
+            calls: Calls::new(Arc::new(attempt), now),
             tell: asking.tell,
             anchor,
             is_in_turn,

@@ -42,7 +42,12 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, plan: &Plan) -> Self {
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        runtime: &Arc<dyn Runtime>,
+        plan: &Plan,
+        now: Duration,
+    ) -> Self {
         let token = Token::generate(&**runtime);
         Self {
             engine: Arc::clone(engine),
@@ -50,7 +55,7 @@ impl Attempt {
             key: Arc::clone(&plan.key),
             token,
             timing: plan.timing,
-            started: runtime.now(),
+            started: now,
             release: Mutex::default(),
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),

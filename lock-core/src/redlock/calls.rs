@@ -52,6 +52,9 @@ pub(crate) struct Calls {
     attempt: Arc<Attempt>,
     pending: FuturesUnordered<BoxFuture<'static, Done>>,
     timer: Option<Timer>,
+    /// What the clock showed when the calls were made; not known any more once one has ended.
+    /// It spares the first timer another look.
+    now: Option<Duration>,
 }
 
 struct Timer {
@@ -66,11 +69,12 @@ impl std::fmt::Debug for Timer {
 }
 
 impl Calls {
-    pub(crate) fn new(attempt: Arc<Attempt>) -> Self {
+    pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
             attempt,
             pending: FuturesUnordered::new(),
             timer: None,
+            now: Some(now),
         }
     }
 
@@ -126,10 +130,12 @@ impl Calls {
 
     fn poll_next(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Option<Done>> {
         if let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
+            self.now = None;
             return Poll::Ready(Some(done));
         }
         if self.timer.as_ref().is_none_or(|timer| timer.until != until) {
-            let left = until.saturating_sub(self.attempt.runtime.now());
+            let now = self.now.take();
+            let left = until.saturating_sub(now.unwrap_or_else(|| self.attempt.runtime.now()));
             let sleep = self.attempt.runtime.sleep(left);
             self.timer = Some(Timer { until, sleep });
         }

@@ -57,7 +57,7 @@ struct Extending {
 impl Extending {
     fn new(attempt: &Arc<Attempt>, timing: Timing, now: Duration) -> Self {
         let mut round = ExtendRound::new(attempt.quorum());
-        let mut calls = Calls::new(Arc::clone(attempt));
+        let mut calls = Calls::new(Arc::clone(attempt), now);
         let entry = ExtendEntry {
             key: Arc::clone(&attempt.key),
             token: attempt.token,

@@ -11,7 +11,6 @@ use super::calls::{Calls, Vote};
 use super::held::Held;
 use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
 use crate::error::ReleaseError;
-use crate::guard::HeldLock;
 
 /// How far the release of a lock has come. There is one at a time.
 #[derive(Debug, Default)]
@@ -82,11 +81,11 @@ struct UnderWay {
 impl Releasing {
     fn start(held: &Held) -> Self {
         let attempt = held.attempt();
-        attempt.end_held(!held.remaining().is_zero());
-        let mut calls = Calls::new(Arc::clone(attempt));
+        let now = attempt.runtime.now();
+        attempt.end_held(!held.remaining_at(now).is_zero());
+        let mut calls = Calls::new(Arc::clone(attempt), now);
         let asked = calls.start_releases();
         let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());
-        let now = attempt.runtime.now();
         for node in asked.iter() {
             round.asked(node, now, attempt.within(node));
         }
