@@ -128,6 +128,9 @@ impl<'a> Acquire<'a> {
             if !hold.is_zero() {
                 attempt.hold_until(now.saturating_add(hold));
             }
+            if attempt.granted() != attempt.touched() {
+                attempt.doubt(now);
+            }
             trying.is_decided = true;
             return Ok(Held::new(
                 attempt,
@@ -255,7 +258,8 @@ impl Trying {
 
     fn pass_time(&mut self, now: Duration) {
         for node in self.round.handle_time(now).iter() {
-            self.calls.attempt().member(node).overdue();
+            let attempt = self.calls.attempt();
+            attempt.member(node).overdue(attempt.within(node));
         }
     }
 

@@ -13,6 +13,10 @@ use super::{collector, protocol};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
 use crate::runtime::Runtime;
 
+/// For so long after a command that sets a key was sent, and its answer did not come, the key may
+/// vanish again: the client may have sent a release behind the command (rule N12).
+pub(super) const DOUBT: Duration = Duration::from_secs(20);
+
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -31,6 +35,8 @@ pub(crate) struct Attempt {
     touched: AtomicU64,
     /// The nodes that are known to hold the key.
     granted: AtomicU64,
+    /// From when on nodes that hold the key though they have not granted it count, in ns.
+    doubt_until: AtomicU64,
     /// The nodes where a release has taken the key of the held lock, or may have.
     released: AtomicU64,
     /// The lock was held for certain when its first release began.
@@ -60,6 +66,7 @@ impl Attempt {
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),
             granted: AtomicU64::new(0),
+            doubt_until: AtomicU64::new(0),
             released: AtomicU64::new(0),
             ended_in_time: AtomicBool::new(false),
             longest_ttl: AtomicU64::new(plan.timing.ttl.as_millis()),
@@ -166,8 +173,22 @@ impl Attempt {
             Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
             Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
             Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
-            Err(_) => {}
+            Err(_) => self.doubt(self.runtime.now()),
         }
+    }
+
+    /// A command that sets the key has no answer at `now`, at least not yet.
+    pub(crate) fn doubt(&self, now: Duration) {
+        let until = nanos(now.saturating_add(DOUBT));
+        self.doubt_until.fetch_max(until, Ordering::SeqCst);
+    }
+
+    /// Keeps account of what a node said to an extension; whether its yes can be relied on.
+    pub(crate) fn note_extend(&self, node: usize, answer: KeyAnswer, now: Duration) -> bool {
+        let is_sure = || nanos(now) >= self.doubt_until.load(Ordering::SeqCst);
+        let is_granted = answer == KeyAnswer::Ours && (self.granted().contains(node) || is_sure());
+        self.set_granted(node, is_granted);
+        is_granted
     }
 
     /// Keeps account of where a key may be still. A release without a definite answer is sent

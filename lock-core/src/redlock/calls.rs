@@ -306,7 +306,7 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
         }
         Vote::Extend(answer) => {
             if let Ok(answer) = answer {
-                attempt.set_granted(node, answer == KeyAnswer::Ours);
+                attempt.note_extend(node, answer, attempt.runtime.now());
             }
             None
         }

@@ -9,7 +9,7 @@ use super::held::Held;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
 use crate::guard::HeldLock;
-use crate::node::{Command, ExtendEntry, Operation};
+use crate::node::{Command, ExtendEntry, NodeError, Operation};
 
 pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError> {
     let attempt = held.attempt();
@@ -20,7 +20,7 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
     attempt.note_ttl(timing);
     let started = attempt.runtime.now();
     let mut extending = Extending::new(attempt, timing, started);
-    match extending.vote(started).await {
+    match extending.vote().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
         ExtendVerdict::Extended if held.remaining().is_zero() => Err(ExtendError::Lost),
         ExtendVerdict::Extended => {
@@ -50,6 +50,7 @@ struct Extending {
     calls: Calls,
     round: ExtendRound,
     timing: Timing,
+    started: Duration,
     /// Until when the lock is ours, once the round has won its quorum.
     won_until: Option<Duration>,
 }
@@ -76,21 +77,24 @@ impl Extending {
             calls,
             round,
             timing,
+            started: now,
             won_until: None,
         }
     }
 
-    async fn vote(&mut self, started: Duration) -> ExtendVerdict {
+    async fn vote(&mut self) -> ExtendVerdict {
         let attempt = Arc::clone(self.calls.attempt());
         loop {
             if let Some(verdict) = self.round.verdict() {
                 return verdict;
             }
-            let until = self.round.next_deadline().unwrap_or(started);
+            let until = self.round.next_deadline().unwrap_or(self.started);
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
                 for node in self.round.handle_time(now).iter() {
-                    attempt.member(node).overdue();
+                    attempt
+                        .member(node)
+                        .overdue(attempt.within_of(node, self.timing));
                 }
                 continue;
             };
@@ -103,11 +107,17 @@ impl Extending {
             self.calls.settle(done);
             return;
         };
-        if let Ok(answer) = &answer {
-            let attempt = self.calls.attempt();
-            attempt.set_granted(done.node, *answer == KeyAnswer::Ours);
-        }
         let is_missing = matches!(answer, Ok(KeyAnswer::Missing));
+        let attempt = self.calls.attempt();
+        let answer = answer.and_then(|answer| {
+            let is_sure = attempt.note_extend(done.node, answer, self.started);
+            match answer {
+                KeyAnswer::Ours if !is_sure => Err(NodeError::connection(
+                    "not counted yet: the command that set the key had no answer",
+                )),
+                _ => Ok(answer),
+            }
+        });
         self.round.handle_vote(done.node, answer);
         if is_missing && let Some(won_until) = self.won_until {
             self.set_again(done.node, won_until);
@@ -139,9 +149,11 @@ impl Extending {
         let attempt = Arc::clone(self.calls.attempt());
         // In this order: whoever ends the attempt afterwards sees the node and releases it.
         attempt.touch(node);
-        if attempt.is_over() || attempt.runtime.now() >= valid_until {
+        let now = attempt.runtime.now();
+        if attempt.is_over() || now >= valid_until {
             return;
         }
+        attempt.doubt(now);
         // By script, since another extension may have set the key again already: a plain SET would
         // be refused by it, as by a stranger's.
         let command = Command::from(Operation::AcquireOrTell {

@@ -15,6 +15,10 @@ use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
 /// it without polling it, and must not keep everybody else from the node.
 const PROBE_LAPSES: u32 = 10;
 
+/// A node that was given less time than this is not suspect when it did not answer: a lock with a
+/// ttl of a few milliseconds must not close the node to all others.
+const SUSPICIOUS: Duration = Duration::from_millis(10);
+
 /// One node of a lock.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -57,7 +61,7 @@ impl Member {
         let result = caught.unwrap_or_else(|_| Err(NodeError::connection("the client panicked")));
         match result.as_ref().map_err(NodeError::kind) {
             Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
-            Err(NodeErrorKind::NoAnswer) => self.overdue(),
+            Err(NodeErrorKind::NoAnswer) => self.overdue(within),
             Err(_) => {}
         }
         result
@@ -100,9 +104,11 @@ impl Member {
         self.health().is_suspect()
     }
 
-    /// A call was not answered in time.
-    pub(crate) fn overdue(&self) {
-        self.update(Health::overdue);
+    /// A call was not answered within its time.
+    pub(crate) fn overdue(&self, within: Duration) {
+        if within >= SUSPICIOUS {
+            self.update(Health::overdue);
+        }
     }
 
     pub(super) fn probe_ended(&self) {

@@ -139,7 +139,7 @@ impl UnderWay {
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
                 for node in self.round.handle_time(now).iter() {
-                    attempt.member(node).overdue();
+                    attempt.member(node).overdue(attempt.within(node));
                 }
                 continue;
             };

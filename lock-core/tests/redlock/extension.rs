@@ -199,3 +199,29 @@ async fn bad_ttls_are_refused_before_anything_is_sent() {
     assert_eq!(nodes[0].calls(), before);
     assert!(guard.is_valid());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_grant_had_no_answer_does_not_count_before_the_doubt_is_over() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    // The client may have sent a release behind the acquire whose answer it did not see, so the
+    // key that is there may vanish yet.
+    nodes[2].set_fault(Fault::LoseReply);
+    let guard = locks
+        .lock(LockRequest::new(KEY).ttl(60_000 * MS))
+        .await
+        .unwrap();
+    settle().await;
+    nodes[2].heal();
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2]);
+    assert_eq!(guard.votes().granted, 2);
+    nodes[1].set_fault(Fault::Refuse);
+    let result = guard.extend(60_000 * MS).await;
+    assert!(
+        matches!(result, Err(ExtendError::Unavailable { .. })),
+        "{result:?}"
+    );
+    tokio::time::sleep(20_000 * MS).await;
+    guard.extend(60_000 * MS).await.unwrap();
+    assert_eq!(guard.votes().granted, 3);
+}

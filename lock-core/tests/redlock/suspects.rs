@@ -90,3 +90,14 @@ async fn a_probe_that_its_caller_does_not_poll_keeps_nobody_else_out() {
     assert!(guard.is_ok(), "{guard:?}");
     assert!(stalled.await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_ttl_of_a_few_milliseconds_does_not_close_a_slow_node_to_others() {
+    let nodes = nodes(1);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_fault(Fault::Delay(5 * MS));
+    let hasty = LockRequest::new("hasty").ttl(20 * MS);
+    assert!(locks.try_lock(hasty).await.is_err());
+    let (first, second) = tokio::join!(locks.try_lock("a"), locks.try_lock("b"));
+    assert!(first.unwrap().is_some() && second.unwrap().is_some());
+}
