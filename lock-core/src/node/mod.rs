@@ -2,6 +2,7 @@
 
 mod command;
 mod error;
+mod packed;
 mod reply;
 mod subscription;
 mod token;

@@ -1,5 +1,6 @@
 //! Acquiring: attempts until one is won or there is no point in another.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -265,6 +266,9 @@ impl Trying {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration) {
         let attempt = Arc::clone(self.calls.attempt());
+        // One command for all nodes, so that backends pack it only once.
+        let plain = LazyCell::new(|| command(&attempt, false));
+        let telling = LazyCell::new(|| command(&attempt, true));
         for node in nodes.iter() {
             let within = attempt.within(node);
             let admission = attempt.member(node).admit(now, within);
@@ -273,7 +277,11 @@ impl Trying {
                 self.round.handle_vote(node, Err(error));
                 continue;
             }
-            let command = self.command(&attempt, node);
+            let command = if self.tells(node) {
+                Command::clone(&telling)
+            } else {
+                Command::clone(&plain)
+            };
             attempt.touch(node);
             self.round.asked(node, now, within);
             if admission == Admission::Probe {
@@ -284,19 +292,13 @@ impl Trying {
         }
     }
 
-    fn command(&self, attempt: &Attempt, node: usize) -> Command {
-        let key = Arc::clone(&attempt.key);
-        let (token, ttl) = (attempt.token, attempt.timing.ttl);
-        let tells = match self.tell {
+    /// Whether the node is to tell who holds the lock, if somebody does.
+    fn tells(&self, node: usize) -> bool {
+        match self.tell {
             Tell::Nobody => false,
             Tell::Anchor => self.anchor == Some(node),
             Tell::All => true,
-        };
-        Command::from(if tells {
-            Operation::AcquireOrTell { key, token, ttl }
-        } else {
-            Operation::Acquire { key, token, ttl }
-        })
+        }
     }
 
     fn take(&mut self, done: Done) {
@@ -320,6 +322,16 @@ impl Drop for Trying {
             self.give_up();
         }
     }
+}
+
+fn command(attempt: &Attempt, tells: bool) -> Command {
+    let key = Arc::clone(&attempt.key);
+    let (token, ttl) = (attempt.token, attempt.timing.ttl);
+    Command::from(if tells {
+        Operation::AcquireOrTell { key, token, ttl }
+    } else {
+        Operation::Acquire { key, token, ttl }
+    })
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.

@@ -113,10 +113,10 @@ impl Calls {
     /// Adds a release of the attempt's key at every node where it may be, and says which.
     pub(crate) fn start_releases(&mut self) -> NodeSet {
         let nodes = self.attempt.touched();
+        let command = self.attempt.release_command();
         for node in nodes.iter() {
-            let command = self.attempt.release_command();
             let within = self.attempt.within(node);
-            self.start(node, Purpose::Release, command, within);
+            self.start(node, Purpose::Release, command.clone(), within);
         }
         nodes
     }

@@ -65,13 +65,11 @@ impl Extending {
             ttl: timing.ttl,
         };
         let entries = Arc::from([entry]);
+        let command = Command::from(Operation::Extend { entries });
         for node in NodeSet::all(attempt.quorum().nodes()).iter() {
-            let command = Command::from(Operation::Extend {
-                entries: Arc::clone(&entries),
-            });
             let within = attempt.within_of(node, timing);
             round.asked(node, now, within);
-            calls.start(node, Purpose::Extend, command, within);
+            calls.start(node, Purpose::Extend, command.clone(), within);
         }
         Self {
             calls,
