@@ -39,7 +39,7 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
             Err(ExtendError::Unavailable {
                 quorum: attempt.quorum().needed(),
-                nodes: extending.round.ballots().reports(labels, extended),
+                nodes: extending.round.ballots.reports(labels, extended),
             })
         }
     }
@@ -68,7 +68,7 @@ impl Extending {
         let command = Command::from(Operation::Extend { entries });
         for node in NodeSet::all(attempt.quorum().nodes()).iter() {
             let within = attempt.within_of(node, timing);
-            round.asked(node, now, within);
+            round.ballots.ask(node, now, within);
             calls.start(node, Purpose::Extend, command.clone(), within);
         }
         Self {
@@ -86,10 +86,10 @@ impl Extending {
             if let Some(verdict) = self.round.verdict() {
                 return verdict;
             }
-            let until = self.round.next_deadline().unwrap_or(self.started);
+            let until = self.round.ballots.next_deadline().unwrap_or(self.started);
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
-                for node in self.round.handle_time(now).iter() {
+                for node in self.round.ballots.expire(now).iter() {
                     attempt
                         .member(node)
                         .overdue(attempt.within_of(node, self.timing));
@@ -116,7 +116,7 @@ impl Extending {
                 _ => Ok(answer),
             }
         });
-        self.round.handle_vote(done.node, answer);
+        self.round.ballots.record(done.node, answer);
         if is_missing && let Some(won_until) = self.won_until {
             self.set_again(done.node, won_until);
         }

@@ -87,7 +87,7 @@ impl Releasing {
         let asked = calls.start_releases();
         let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());
         for node in asked.iter() {
-            round.asked(node, now, attempt.within(node));
+            round.ballots.ask(node, now, attempt.within(node));
         }
         Self {
             under_way: Some(UnderWay {
@@ -135,10 +135,14 @@ impl UnderWay {
             if let Some(verdict) = self.round.verdict() {
                 return verdict;
             }
-            let until = self.round.next_deadline().unwrap_or(attempt.started);
+            let until = self
+                .round
+                .ballots
+                .next_deadline()
+                .unwrap_or(attempt.started);
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
-                for node in self.round.handle_time(now).iter() {
+                for node in self.round.ballots.expire(now).iter() {
                     attempt.member(node).overdue(attempt.within(node));
                 }
                 continue;
@@ -170,7 +174,7 @@ impl UnderWay {
             ReleaseVerdict::Unavailable => {
                 let attempt = self.calls.attempt();
                 let released = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
-                let ballots = self.round.ballots();
+                let ballots = &self.round.ballots;
                 Err(ReleaseError::Unavailable {
                     quorum: attempt.quorum().needed(),
                     nodes: ballots.reports(attempt.engine.labels(), released),

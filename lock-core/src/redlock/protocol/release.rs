@@ -1,7 +1,5 @@
 //! The votes on a release.
 
-use std::time::Duration;
-
 use super::{Ballots, KeyAnswer, NodeSet, Quorum};
 use crate::node::NodeError;
 
@@ -9,7 +7,7 @@ use crate::node::NodeError;
 #[derive(Debug)]
 pub(crate) struct ReleaseRound {
     quorum: Quorum,
-    ballots: Ballots<KeyAnswer>,
+    pub(crate) ballots: Ballots<KeyAnswer>,
     released: NodeSet,
 }
 
@@ -40,28 +38,12 @@ impl ReleaseRound {
         round
     }
 
-    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
-        self.ballots.ask(node, now, within);
-    }
-
     pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
         let vote = match vote {
             Ok(_) if self.released.contains(node) => Ok(KeyAnswer::Ours),
             vote => vote,
         };
         self.ballots.record(node, vote);
-    }
-
-    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
-        self.ballots.expire(now)
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.ballots.next_deadline()
-    }
-
-    pub(crate) fn ballots(&self) -> &Ballots<KeyAnswer> {
-        &self.ballots
     }
 
     /// The verdict, at the first moment at which it is certain.
@@ -89,6 +71,8 @@ impl ReleaseRound {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -106,7 +90,7 @@ mod tests {
                 'm' => round.handle_vote(node, Ok(KeyAnswer::Missing)),
                 'f' => round.handle_vote(node, Ok(KeyAnswer::Foreign)),
                 'x' => round.handle_vote(node, Err(NodeError::connection("broken"))),
-                '.' => round.asked(node, Duration::ZERO, 100 * MS),
+                '.' => round.ballots.ask(node, Duration::ZERO, 100 * MS),
                 _ => {}
             }
         }
@@ -152,8 +136,8 @@ mod tests {
         let released = NodeSet::all(3).without(2);
         for now in [KeyAnswer::Missing, KeyAnswer::Foreign] {
             let mut round = ReleaseRound::new(Quorum::majority(3), asked, released);
-            round.asked(1, Duration::ZERO, 100 * MS);
-            round.asked(2, Duration::ZERO, 100 * MS);
+            round.ballots.ask(1, Duration::ZERO, 100 * MS);
+            round.ballots.ask(2, Duration::ZERO, 100 * MS);
             assert_eq!(round.verdict(), None);
             round.handle_vote(2, Ok(now));
             assert_eq!(round.verdict(), None);
@@ -165,9 +149,9 @@ mod tests {
     #[test]
     fn a_node_that_does_not_answer_in_time_is_not_waited_for() {
         let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1), NodeSet::EMPTY);
-        round.asked(0, Duration::ZERO, 100 * MS);
-        assert_eq!(round.next_deadline(), Some(100 * MS));
-        assert_eq!(round.handle_time(100 * MS), NodeSet::of(0));
+        round.ballots.ask(0, Duration::ZERO, 100 * MS);
+        assert_eq!(round.ballots.next_deadline(), Some(100 * MS));
+        assert_eq!(round.ballots.expire(100 * MS), NodeSet::of(0));
         assert_eq!(round.verdict(), Some(ReleaseVerdict::Unavailable));
     }
 }
