@@ -227,7 +227,8 @@ async fn call(
     let mut is_resent = false;
     if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
         is_resent = true;
-        result = resend(&attempt, member, purpose, &command, within).await;
+        // Boxed, as all rare things here, so that a call stays small and cheap to move.
+        result = Box::pin(resend(&attempt, member, purpose, &command, within)).await;
     }
     let operation = command.operation();
     let key_answer = |reply| KeyAnswer::read(operation, &reply);
