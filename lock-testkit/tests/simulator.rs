@@ -1,5 +1,7 @@
 //! The simulator itself: it repeats itself, and what it runs holds.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;

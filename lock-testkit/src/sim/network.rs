@@ -96,6 +96,8 @@ impl Cell {
 pub(crate) struct Request {
     pub(crate) operation: Operation,
     pub(crate) with_source: bool,
+    /// Written behind a doubtful acquire when its connection was replaced.
+    pub(crate) is_undo: bool,
     /// Whoever waits for the reply.
     pub(crate) cell: Option<Arc<Cell>>,
     pub(crate) number: u64,
@@ -398,10 +400,25 @@ impl World {
         for cell in cells {
             cell.complete(Err(NodeError::connection("the connection broke")));
         }
+        self.lose_undos(id.server, &requests);
         if self.chance.happens(self.rules.strays) {
             let later = self.chance.heavy(20 * self.rules.usual, self.rules.longest);
             for request in requests {
                 self.stray(id.server, request, self.now + later);
+            }
+        }
+    }
+
+    /// Requests are lost. Where a release that was written behind a doubtful acquire is among them
+    /// (N12), and the acquire has run, nobody can know of the key.
+    fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
+        for request in requests.iter().filter(|request| request.is_undo) {
+            if let Operation::Release { key, token, .. } = &request.operation
+                && let Some(fact) = self.servers[server.0].facts.get_mut(&key[..])
+                && fact.token == *token
+            {
+                fact.is_ghost = true;
+                self.mark(Mark::Ghost);
             }
         }
     }
@@ -418,8 +435,10 @@ impl World {
     pub(crate) fn deafen(&mut self, link: usize) {
         let found = &mut self.links[link];
         found.is_deaf = true;
-        found.requests.clear();
         found.replies.clear();
+        let server = found.endpoint.server;
+        let requests = std::mem::take(&mut found.requests);
+        self.lose_undos(server, &requests);
     }
 
     /// A call that was sent ends without its answer: its time is over or its caller is gone.
@@ -483,6 +502,7 @@ impl World {
         let request = Request {
             operation,
             with_source: true,
+            is_undo: true,
             cell: None,
             number: 0,
         };

@@ -53,6 +53,7 @@ impl SimNode {
         let request = Request {
             operation: operation.clone(),
             with_source,
+            is_undo: false,
             cell: Some(Arc::clone(&cell)),
             number: 0,
         };
