@@ -108,8 +108,8 @@ impl LockGuard {
 
     /// Makes the lock live for `ttl` from now on, unless it lives longer already.
     ///
-    /// An error leaves the lock as it was: after [`ExtendError::Unavailable`] the old validity
-    /// still stands. A lock that is lost is never revived.
+    /// After [`ExtendError::Unavailable`] the old validity still stands. After
+    /// [`ExtendError::Lost`] the guard is no longer valid, and nothing revives it.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// a policy counts no attempts.
 ///
 /// Any duration is legal, zero included: then attempts follow each other without a pause, each
-/// bounded by the node timeout.
+/// bounded by the node timeout. Only after an outage there is always a pause, of 1 ms at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     delay: Duration,

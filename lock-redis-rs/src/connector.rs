@@ -32,14 +32,15 @@ use crate::watch::{Watch, Watches};
 /// How many replaced connections are held on to at a time.
 const LINGERING: usize = 4;
 
-#[derive(Debug)]
+/// How long after its timeout a connect may still be about to report its end.
+const GRACE: Duration = Duration::from_secs(1);
+
 pub(crate) struct Connector {
     client: Client,
     connect_timeout: Duration,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     phase: Phase,
     backoff: Backoff,
@@ -49,7 +50,6 @@ struct State {
     lingering: VecDeque<AbortHandle>,
 }
 
-#[derive(Debug)]
 enum Phase {
     Down,
     Dialing { since: Instant, queue: Queue },
@@ -113,7 +113,7 @@ impl Connector {
             let dialed_for = now.saturating_duration_since(*since);
             // A dialing that takes longer than it may belongs to a runtime that nobody runs any
             // more: it is given up, and its late success will be told by its number.
-            if dialed_for <= self.connect_timeout + Duration::from_secs(1) {
+            if dialed_for <= self.connect_timeout.saturating_add(GRACE) {
                 if dialed_for > within {
                     return Err(state.backoff.connecting());
                 }

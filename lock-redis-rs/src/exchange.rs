@@ -23,7 +23,7 @@ pub(crate) async fn execute(
 ) -> Result<Reply, NodeError> {
     match connector.admit(command, within)? {
         Admission::Send(link, watch) => {
-            let cmd = pack(command);
+            let cmd = command.packed(pack);
             let mut connection = link.connection();
             let marks = link.marks();
             let mut call = Call::new(connector, command, link, marks);

@@ -1,35 +1,79 @@
-//! A [`RedisNode`](lock_core::RedisNode) on the `redis` crate.
+//! Distributed locks over the [`redis`] crate: a [`RedisNode`](lock_core::RedisNode) for one
+//! server.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use lock_core::{Command, RedisNode};
+//! use lock_redis_rs::RedisRsNode;
+//!
+//! # async fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
+//! let node = RedisRsNode::new("redis://user:password@redis-1.internal:6379/?protocol=resp3")?
+//!     .connect_timeout(Duration::from_millis(500));
+//! // Usually a `Redlock` over several such nodes does this.
+//! let reply = node.execute(&command, Duration::from_millis(100)).await?;
+//! println!("{}: {reply:?}", node.label());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What the server has to allow
+//!
+//! `SET`, `GET`, `PTTL`, `PEXPIRE`, `DEL`, `EVAL` and `EVALSHA` on the keys of the locks:
+//!
+//! ```text
+//! ACL SETUSER locks on >password ~lock:* +set +get +pttl +pexpire +del +eval +evalsha
+//! ```
+//!
+//! `SELECT` too, if the URL names a database other than 0. While connecting, redis-rs also sends
+//! `CLIENT SETINFO`, which may be denied, and, only with `protocol=resp3`, `HELLO`, which a proxy
+//! may not know: RESP2, the default, does without.
+//!
+//! # What to expect of the connection
+//!
+//! - It is opened at the first call. While the server is away, calls fail fast with
+//!   [`NotSent`](lock_core::node::NodeErrorKind::NotSent) and the cause. Calls alone make it try
+//!   again, after pauses of 250 ms at most.
+//! - Calls that find a connect running wait for it, for no longer than they may take, and leave in
+//!   their order.
+//! - After three calls in a row without an answer it is replaced. The releases that belong behind
+//!   acquires of unknown fate are sent on the old one first.
+//! - No command is ever sent twice.
+//! - It belongs to the tokio runtime of the call that opened it. When that runtime ends, the next
+//!   call opens another. A runtime needs its timers and IO enabled.
+//!
+//! All calls share the connection, as they share the server: a command of anybody's that keeps
+//! Redis busy keeps every lock on it waiting.
+//!
+//! # Features
+//!
+//! `tokio`, on by default, is the only runtime so far; it switches `lock-core/tokio` on as well.
+//! For TLS (`rediss://`), switch `tokio-rustls-comp` or `tokio-native-tls-comp` of `redis` on.
 
-#[cfg(not(feature = "tokio"))]
-compile_error!("lock-redis-rs needs an async runtime: enable its feature `tokio`");
-
-#[cfg(feature = "tokio")]
-mod backoff;
-#[cfg(feature = "tokio")]
-mod connector;
-#[cfg(feature = "tokio")]
-mod convert;
-#[cfg(feature = "tokio")]
-mod dial;
-#[cfg(feature = "tokio")]
-mod exchange;
 mod invalid_url;
-#[cfg(feature = "tokio")]
-mod lent;
-#[cfg(feature = "tokio")]
-mod link;
-#[cfg(feature = "tokio")]
-mod node;
-#[cfg(feature = "tokio")]
-mod queue;
-#[cfg(feature = "tokio")]
-mod watch;
 
 pub use invalid_url::InvalidUrl;
-#[cfg(feature = "tokio")]
-pub use node::RedisRsNode;
 
-/// Locks a mutex whose holders never panic half-way through a change.
+cfg_if::cfg_if! {
+    if #[cfg(feature = "tokio")] {
+        mod backoff;
+        mod connector;
+        mod convert;
+        mod dial;
+        mod exchange;
+        mod lent;
+        mod link;
+        mod node;
+        mod queue;
+        mod watch;
+
+        pub use node::RedisRsNode;
+    } else {
+        compile_error!("lock-redis-rs needs an async runtime: switch its feature `tokio` on");
+    }
+}
+
+/// Locks a mutex whose holders leave it in order even if they panic.
 #[cfg(feature = "tokio")]
 fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex

@@ -174,8 +174,11 @@ impl Watch {
 
     fn leave(&self, place: usize) {
         let mut calls = locked(&self.calls);
-        calls.places[place] = Place::Free;
+        let left = std::mem::replace(&mut calls.places[place], Place::Free);
         calls.free.push(place);
+        // Its waker is foreign code: not under the lock.
+        drop(calls);
+        drop(left);
     }
 
     /// Wakes what is overdue, and says when to look again; `None` parks the keeper.
@@ -185,12 +188,13 @@ impl Watch {
             return Look::Never;
         }
         let mut earliest: Option<Instant> = None;
+        let mut overdue = Vec::new();
         for place in &mut calls.places {
             match place {
                 Place::Waiting { deadline, .. } if *deadline > now => {
                     earliest = Some(earliest.map_or(*deadline, |known| known.min(*deadline)));
                 }
-                Place::Waiting { .. } => place.wake(),
+                Place::Waiting { .. } => overdue.extend(place.take_overdue()),
                 Place::Free | Place::Overdue => {}
             }
         }
@@ -198,26 +202,32 @@ impl Watch {
         // looks again, so that a lonely call does not have to wake it from its park.
         let shortest = calls.shortest.take();
         calls.next_look = earliest.or(shortest.and_then(|within| now.checked_add(within)));
-        calls.next_look.map_or(Look::WhenNudged, Look::At)
+        let look = calls.next_look.map_or(Look::WhenNudged, Look::At);
+        drop(calls);
+        overdue.into_iter().for_each(Waker::wake);
+        look
     }
 
     fn stop(&self) {
         let mut calls = locked(&self.calls);
         calls.stopped = true;
-        for place in &mut calls.places {
-            place.wake();
-        }
+        let places = calls.places.iter_mut();
+        let waiting: Vec<Waker> = places.filter_map(Place::take_overdue).collect();
         drop(calls);
+        waiting.into_iter().for_each(Waker::wake);
         self.nudge.notify_one();
     }
 }
 
 impl Place {
-    fn wake(&mut self) {
-        if matches!(self, Self::Waiting { .. })
-            && let Self::Waiting { waker, .. } = std::mem::replace(self, Self::Overdue)
-        {
-            waker.wake();
+    /// Marks a waiting call as overdue and takes its waker.
+    fn take_overdue(&mut self) -> Option<Waker> {
+        if !matches!(self, Self::Waiting { .. }) {
+            return None;
+        }
+        match std::mem::replace(self, Self::Overdue) {
+            Self::Waiting { waker, .. } => Some(waker),
+            Self::Free | Self::Overdue => None,
         }
     }
 }

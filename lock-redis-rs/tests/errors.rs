@@ -6,7 +6,6 @@
 mod support;
 
 use std::error::Error;
-use std::thread;
 use std::time::Duration;
 
 use lock_core::node::NodeErrorKind;
@@ -111,12 +110,11 @@ async fn a_cluster_node_says_that_it_is_one() {
 #[tokio::test]
 async fn a_server_that_runs_a_script_for_too_long_is_busy() {
     let server = RedisServer::builder().arg("busy-reply-threshold", "20");
-    let server = std::sync::Arc::new(server.start().unwrap());
+    let server = server.start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
     until_answered(&node).await;
-    let endless = std::sync::Arc::clone(&server);
-    // It ends with an error, by the SCRIPT KILL below.
-    let endless = thread::spawn(move || endless.command(&["EVAL", "while true do end", "0"]));
+    let mut endless = server.connect().unwrap();
+    endless.send(&["EVAL", "while true do end", "0"]).unwrap();
     let error = loop {
         match node.execute(&acquire("k", token()), LONG).await {
             Ok(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -125,7 +123,7 @@ async fn a_server_that_runs_a_script_for_too_long_is_busy() {
     };
     run(&server, "SCRIPT KILL");
     assert_eq!(error.code(), Some("BUSY"), "{error}");
-    assert!(endless.join().unwrap().is_err());
+    assert!(endless.receive().is_err(), "it was killed");
 }
 
 #[tokio::test]

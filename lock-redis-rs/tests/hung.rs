@@ -7,6 +7,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -34,6 +35,8 @@ async fn time_out_three_times(node: &RedisRsNode) {
 async fn a_call_to_a_hung_server_answers_when_its_time_is_over_and_not_before() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
+    // Nobody watches deadlines while nobody calls.
+    tokio::time::sleep(4 * SHORT).await;
     server.pause().unwrap();
     for within in [20, 100, 200].map(Duration::from_millis) {
         let start = Instant::now();
@@ -185,6 +188,33 @@ async fn a_replaced_connection_undoes_its_doubtful_acquires_by_itself() {
         calls_of_set(&server) == 4 && keys(&server) == 0
     })
     .await;
+}
+
+#[tokio::test]
+async fn calls_beyond_a_bound_are_not_sent_and_thousands_of_dropped_ones_leave_no_key() {
+    let server = RedisServer::start().unwrap();
+    let node = connected(&server).await;
+    server.pause().unwrap();
+    let commands: Vec<_> = (0..9_000)
+        .map(|n| acquire(format!("k{n}"), token()))
+        .collect();
+    let mut calls: Vec<_> = commands.iter().map(|c| node.execute(c, LONG)).collect();
+    let mut in_flight = 0;
+    for call in &mut calls {
+        match futures::poll!(call) {
+            Poll::Pending => in_flight += 1,
+            Poll::Ready(error) => {
+                assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NotSent);
+            }
+        }
+    }
+    assert!((8_000..8_500).contains(&in_flight), "{in_flight}");
+    // Let the first of them reach the server; the rest waits for its turn in our own process.
+    tokio::time::sleep(SHORT).await;
+    drop(calls);
+    server.resume().unwrap();
+    until_answered(&node).await;
+    eventually("no key", || calls_of_set(&server) > 0 && keys(&server) == 0).await;
 }
 
 #[tokio::test]

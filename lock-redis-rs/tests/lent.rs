@@ -47,6 +47,25 @@ async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_sho
 }
 
 #[tokio::test]
+async fn a_lent_connection_manager_comes_back_by_itself_and_sends_nothing_late() {
+    let server = RedisServer::start().unwrap();
+    let client = redis::Client::open(server.url()).unwrap();
+    let manager = client.get_connection_manager().await.unwrap();
+    let node = RedisRsNode::from_connection("mine", manager);
+    until_answered(&node).await;
+    server.kill().unwrap();
+    for n in 0..5 {
+        let error = node
+            .execute(&acquire(format!("k{n}"), token()), SHORT)
+            .await;
+        assert!(error.is_err());
+    }
+    server.restart().unwrap();
+    until_answered(&node).await;
+    assert_eq!(keys(&server), 0);
+}
+
+#[tokio::test]
 async fn errors_of_a_lent_connection_keep_code_and_cause() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::from_connection("mine", connection(&server).await);

@@ -148,6 +148,31 @@ fn a_runtime_without_timers_or_io_gives_an_error_and_no_panic() {
     current_thread().block_on(until_answered(&node));
 }
 
+#[tokio::test]
+async fn a_dropped_node_leaves_no_task_behind_and_hangs_do_not_pile_them_up() {
+    let server = RedisServer::start().unwrap();
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let node = RedisRsNode::new(server.url()).unwrap();
+    until_answered(&node).await;
+    for _ in 0..8 {
+        server.pause().unwrap();
+        for _ in 0..4 {
+            let error = node.execute(&acquire("k", token()), SHORT / 5).await;
+            assert!(error.is_err());
+        }
+        server.resume().unwrap();
+        until_answered(&node).await;
+        // The watch, the connection, and at most four replaced ones with two tasks each.
+        assert!(tasks() <= 10, "{}", tasks());
+    }
+    drop(node);
+    eventually("no task", || tasks() == 0).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn deadlines_are_kept_in_paused_time() {
     let server = FakeServer::start(|_, words| match words[0].as_slice() {

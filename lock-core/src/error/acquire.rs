@@ -34,7 +34,8 @@ pub struct Contended {
     pub attempts: u32,
     /// The token of the one holder that a quorum of nodes named, if one did.
     pub holder: Option<Vec<u8>>,
-    /// How long that holder's lock has to live at least, unless it is extended or released.
+    /// How long the key that refused us lives at most, by the node that knows it longest, unless
+    /// it is extended or released; `None` if no node told, or the key lives for ever.
     pub holder_ttl: Option<Duration>,
     /// What each node said in the last whole round.
     pub nodes: NodeReports,

@@ -1,10 +1,12 @@
 //! What the algorithm asks of a node.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Token;
+use super::packed::Packed;
 use crate::scripts::{self, Script};
 use crate::ttl::Ttl;
 
@@ -16,8 +18,14 @@ use crate::ttl::Ttl;
 /// cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Command {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
     operation: Operation,
     with_source: bool,
+    packed: Packed,
 }
 
 /// What a [`Command`] asks for, and what it is answered with.
@@ -84,18 +92,25 @@ pub struct ExtendEntry {
 
 impl From<Operation> for Command {
     fn from(operation: Operation) -> Self {
-        Self {
-            operation,
-            with_source: false,
-        }
+        Self::new(operation, false)
     }
 }
 
 impl Command {
+    fn new(operation: Operation, with_source: bool) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                operation,
+                with_source,
+                packed: Packed::default(),
+            }),
+        }
+    }
+
     /// What the command asks for.
     #[must_use]
     pub fn operation(&self) -> &Operation {
-        &self.operation
+        &self.shared.operation
     }
 
     /// The same command with the source of its script (`EVAL`) instead of its digest (`EVALSHA`),
@@ -103,15 +118,21 @@ impl Command {
     /// only for commands of its own making, such as the releases of rule N12.
     #[must_use]
     pub fn with_source(&self) -> Self {
-        Self {
-            operation: self.operation.clone(),
-            with_source: true,
-        }
+        Self::new(self.operation().clone(), true)
+    }
+
+    /// What a backend makes of the command, made once and kept for its clones.
+    ///
+    /// A lock sends clones of one command to all its nodes. A backend whose client takes commands
+    /// in a form of its own makes that form here, and so only once for all nodes. If another
+    /// backend was faster, with a type of its own, `pack` runs each time.
+    pub fn packed<T: Any + Send + Sync>(&self, pack: impl FnOnce(&Self) -> T) -> Arc<T> {
+        self.shared.packed.get_or_make(|| pack(self))
     }
 
     /// Whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
     pub(crate) fn is_digest(&self) -> bool {
-        !self.with_source && self.operation.script().is_some()
+        !self.shared.with_source && self.operation().script().is_some()
     }
 
     /// The words of the command, its name first, ready for a client's "send these words".
@@ -120,7 +141,7 @@ impl Command {
     /// undeclared keys can route and check them.
     #[must_use]
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
-        match &self.operation {
+        match self.operation() {
             Operation::Acquire { key, token, ttl } => vec![
                 word("SET"),
                 Cow::Borrowed(key),
@@ -149,7 +170,9 @@ impl Command {
                 let mut args = self.script_args(&scripts::RELEASE, 1);
                 args.push(Cow::Borrowed(key));
                 args.push(Cow::Borrowed(token.as_bytes()));
-                args.push(number(whole_millis(*keep)));
+                if !keep.is_zero() {
+                    args.push(number(whole_millis(*keep)));
+                }
                 args
             }
         }
@@ -157,14 +180,17 @@ impl Command {
 
     fn script_args(&self, script: &'static Script, keys: usize) -> Vec<Cow<'_, [u8]>> {
         let mut args = Vec::with_capacity(3 + 3 * keys);
-        if self.with_source {
+        if self.shared.with_source {
             args.push(word("EVAL"));
             args.push(word(script.source()));
         } else {
             args.push(word("EVALSHA"));
             args.push(word(script.digest()));
         }
-        args.push(number(keys as u64));
+        args.push(match keys {
+            1 => word("1"),
+            _ => number(keys as u64),
+        });
         args
     }
 }
@@ -290,7 +316,7 @@ mod tests {
             });
             words(&command).last().cloned()
         };
-        assert_eq!(keep(Duration::ZERO).as_deref(), Some("0"));
+        assert_eq!(keep(Duration::ZERO).as_deref(), Some(TOKEN));
         assert_eq!(keep(Duration::from_nanos(1)).as_deref(), Some("1"));
         assert_eq!(keep(Duration::from_millis(5)).as_deref(), Some("5"));
     }

@@ -2,6 +2,7 @@
 
 mod command;
 mod error;
+mod packed;
 mod reply;
 mod subscription;
 mod token;
@@ -49,7 +50,8 @@ pub use token::Token;
 /// - **N12** Commands for one key leave on ONE connection in the order of the calls, where a call
 ///   counts from the first poll of its future. A pool chooses the connection by a hash of the key.
 ///   A connection that is replaced first takes the releases that belong behind its doubtful
-///   acquires.
+///   acquires ([`Operation::undo`]); 20 s after an acquire was left without an answer, both have
+///   taken effect or never will.
 ///
 /// # Cancel safety
 ///

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Done, Purpose, Vote};
+use super::collector;
 use super::engine::Engine;
 use super::held::Held;
-use super::protocol::{
-    AcquireAnswer, AcquireRound, AcquireStep, Admission, Asking, Next, NodeSet, Patience, Tell,
-    Verdict, Wait, anchor_order,
-};
+use super::protocol::{AcquireAnswer, AcquireRound, Asking, Next, Patience, Verdict, Wait};
 use super::settings::Plan;
+use super::trying::Trying;
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::guard::LockGuard;
-use crate::node::{Command, NodeError, Operation, Token};
+use crate::node::Token;
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 
@@ -63,6 +61,7 @@ struct Defeat {
 impl<'a> Acquire<'a> {
     fn new(engine: &'a Arc<Engine>, plan: Plan) -> Self {
         let runtime = engine.settings.runtime();
+        collector::resume(engine, &runtime);
         Self {
             engine,
             started: runtime.now(),
@@ -76,8 +75,9 @@ impl<'a> Acquire<'a> {
         let mut asking = wait.first();
         let mut last_whole = None;
         let mut own = Vec::new();
+        let mut now = self.started;
         loop {
-            let defeat = match self.attempt(asking, &own).await {
+            let defeat = match self.attempt(asking, now, &own).await {
                 Ok(held) => return Ok(LockGuard::new(held)),
                 Err(defeat) => defeat,
             };
@@ -93,6 +93,7 @@ impl<'a> Acquire<'a> {
             match next {
                 Next::Attempt { at, asking: how } => {
                     self.pause_until(at).await;
+                    now = self.runtime.now();
                     asking = how;
                     last_whole = Some(defeat);
                 }
@@ -101,17 +102,34 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    async fn attempt(&self, asking: Asking, own: &[Token]) -> Result<Held, Defeat> {
-        let mut trying = Trying::new(self, asking);
+    /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
+    async fn attempt(
+        &self,
+        asking: Asking,
+        now: Duration,
+        own: &[Token],
+    ) -> Result<Held, Box<Defeat>> {
+        let mut trying = Trying::new(
+            Attempt::new(self.engine, &self.runtime, &self.plan, now),
+            asking,
+        );
         trying.vote().await;
         let attempt = Arc::clone(trying.calls.attempt());
         let now = self.runtime.now();
         let valid_until = attempt.started.saturating_add(attempt.timing.validity);
         let verdict = trying.round.verdict(now, valid_until, own);
+        // Nodes that answer at once may have decided before the last one was sent anything, and a
+        // holder wants all of them. And who has refused by now needs no release.
+        while let Some(done) = trying.calls.next_ready().await {
+            trying.take(done);
+        }
         if verdict == Verdict::Won {
             let hold = self.plan.hold_at_least;
             if !hold.is_zero() {
                 attempt.hold_until(now.saturating_add(hold));
+            }
+            if attempt.granted() != attempt.touched() {
+                attempt.doubt(now);
             }
             trying.is_decided = true;
             return Ok(Held::new(
@@ -120,19 +138,15 @@ impl<'a> Acquire<'a> {
                 valid_until,
             ));
         }
-        // Who has refused by now needs no release.
-        while let Some(done) = trying.calls.next_ready().await {
-            trying.take(done);
-        }
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
         trying.calls.send().await;
-        Err(Defeat {
+        Err(Box::new(Defeat {
             round: trying.round.clone(),
             token: attempt.token,
             verdict,
             took: now.saturating_sub(attempt.started),
-        })
+        }))
     }
 
     async fn pause_until(&self, at: Duration) {
@@ -184,121 +198,6 @@ impl<'a> Acquire<'a> {
             }),
         }
     }
-}
-
-/// An attempt under way. Dropping it undecided, by cancellation, releases what it has set.
-struct Trying {
-    calls: Calls,
-    round: AcquireRound,
-    tell: Tell,
-    anchor: usize,
-    is_decided: bool,
-}
-
-impl Trying {
-    fn new(acquire: &Acquire<'_>, asking: Asking) -> Self {
-        let attempt = Attempt::new(acquire.engine, &acquire.runtime, &acquire.plan);
-        let anchor = anchor(&attempt);
-        let first = asking.anchor_first.then_some(anchor);
-        Self {
-            round: AcquireRound::new(attempt.quorum(), first, asking.cut_at),
-            calls: Calls::new(Arc::new(attempt)),
-            tell: asking.tell,
-            anchor,
-            is_decided: false,
-        }
-    }
-
-    /// Asks, and takes votes until the outcome is certain.
-    async fn vote(&mut self) {
-        let attempt = Arc::clone(self.calls.attempt());
-        let mut now = attempt.started;
-        loop {
-            match self.round.step() {
-                AcquireStep::Ask(nodes) => self.ask(nodes, now),
-                AcquireStep::Wait(until) => match self.calls.next(until).await {
-                    Some(done) => self.take(done),
-                    None => {
-                        now = attempt.runtime.now().max(until);
-                        for node in self.round.handle_time(now).iter() {
-                            attempt.member(node).overdue();
-                        }
-                    }
-                },
-                AcquireStep::Decided => return,
-            }
-        }
-    }
-
-    fn ask(&mut self, nodes: NodeSet, now: Duration) {
-        let attempt = Arc::clone(self.calls.attempt());
-        for node in nodes.iter() {
-            let admission = attempt.member(node).admit();
-            if admission == Admission::Skip {
-                let error = NodeError::not_sent("not asked: an earlier call has had no answer");
-                self.round.handle_vote(node, Err(error));
-                continue;
-            }
-            let within = attempt.within(node);
-            let command = self.command(&attempt, node);
-            attempt.touch(node);
-            self.round.asked(node, now, within);
-            if admission == Admission::Probe {
-                self.calls.start_probe(node, command, within);
-            } else {
-                self.calls.start(node, Purpose::Acquire, command, within);
-            }
-        }
-    }
-
-    fn command(&self, attempt: &Attempt, node: usize) -> Command {
-        let key = Arc::clone(&attempt.key);
-        let (token, ttl) = (attempt.token, attempt.timing.ttl);
-        let tells = match self.tell {
-            Tell::Nobody => false,
-            Tell::Anchor => node == self.anchor,
-            Tell::All => true,
-        };
-        Command::from(if tells {
-            Operation::AcquireOrTell { key, token, ttl }
-        } else {
-            Operation::Acquire { key, token, ttl }
-        })
-    }
-
-    fn take(&mut self, done: Done) {
-        if let Vote::Acquire { vote, .. } = done.vote {
-            self.calls.attempt().note_acquire(done.node, &vote);
-            self.round.handle_vote(done.node, vote);
-        }
-    }
-
-    /// Ends the attempt: every node where its key may be gets a release.
-    fn give_up(&mut self) {
-        self.is_decided = true;
-        self.calls.attempt().end();
-        self.calls.start_releases();
-    }
-}
-
-impl Drop for Trying {
-    fn drop(&mut self) {
-        if !self.is_decided {
-            self.give_up();
-        }
-    }
-}
-
-/// The node that is asked first when votes are split: the next one when it is suspect.
-fn anchor(attempt: &Attempt) -> usize {
-    let nodes = attempt.quorum().nodes();
-    let mut order = anchor_order(&attempt.key, nodes);
-    let first = order.next().unwrap_or_default();
-    let is_well = |node: &usize| !attempt.member(*node).is_suspect();
-    std::iter::once(first)
-        .chain(order)
-        .find(is_well)
-        .unwrap_or(first)
 }
 
 /// Lets other tasks run: attempts that follow each other without a pause must not starve them.

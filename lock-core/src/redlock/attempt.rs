@@ -13,6 +13,10 @@ use super::{collector, protocol};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
 use crate::runtime::Runtime;
 
+/// For so long after a command that sets a key was sent, and its answer did not come, the key may
+/// vanish again: the client may have sent a release behind the command (rule N12).
+pub(super) const DOUBT: Duration = Duration::from_secs(20);
+
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -24,12 +28,19 @@ pub(crate) struct Attempt {
     /// Before the first send.
     pub(crate) started: Duration,
     pub(super) release: Mutex<ReleaseState>,
-    /// Failed, cancelled or released: nothing may be set any more, and what was is released.
+    /// Failed, cancelled, lost or released: nothing may be set any more, and late grants are
+    /// released.
     is_over: AtomicBool,
     /// The nodes where a key of this attempt may be.
     touched: AtomicU64,
     /// The nodes that are known to hold the key.
     granted: AtomicU64,
+    /// From when on nodes that hold the key though they have not granted it count, in ns.
+    doubt_until: AtomicU64,
+    /// The nodes where a release has taken the key of the held lock, or may have.
+    released: AtomicU64,
+    /// The lock was held for certain when its first release began.
+    ended_in_time: AtomicBool,
     /// The longest ttl that any key of this attempt was given, in ms.
     longest_ttl: AtomicU64,
     /// Until when a release keeps the keys, in ns.
@@ -37,7 +48,12 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, plan: &Plan) -> Self {
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        runtime: &Arc<dyn Runtime>,
+        plan: &Plan,
+        now: Duration,
+    ) -> Self {
         let token = Token::generate(&**runtime);
         Self {
             engine: Arc::clone(engine),
@@ -45,11 +61,14 @@ impl Attempt {
             key: Arc::clone(&plan.key),
             token,
             timing: plan.timing,
-            started: runtime.now(),
+            started: now,
             release: Mutex::default(),
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),
             granted: AtomicU64::new(0),
+            doubt_until: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            ended_in_time: AtomicBool::new(false),
             longest_ttl: AtomicU64::new(plan.timing.ttl.as_millis()),
             hold_until: AtomicU64::new(0),
         }
@@ -107,6 +126,14 @@ impl Attempt {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
+    /// The same by a release, which comes in time if the lock was still valid.
+    pub(crate) fn end_held(&self, is_in_time: bool) {
+        if is_in_time {
+            self.ended_in_time.store(true, Ordering::SeqCst);
+        }
+        self.end();
+    }
+
     /// Must be called before a command is sent that may set the key at the node.
     pub(crate) fn touch(&self, node: usize) {
         self.touched.fetch_or(NodeSet::of(node).0, Ordering::SeqCst);
@@ -146,17 +173,44 @@ impl Attempt {
             Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
             Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
             Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
-            Err(_) => {}
+            Err(_) => self.doubt(self.runtime.now()),
         }
+    }
+
+    /// A command that sets the key has no answer at `now`, at least not yet.
+    pub(crate) fn doubt(&self, now: Duration) {
+        let until = nanos(now.saturating_add(DOUBT));
+        self.doubt_until.fetch_max(until, Ordering::SeqCst);
+    }
+
+    /// Keeps account of what a node said to an extension; whether its yes can be relied on.
+    pub(crate) fn note_extend(&self, node: usize, answer: KeyAnswer, now: Duration) -> bool {
+        let is_sure = || nanos(now) >= self.doubt_until.load(Ordering::SeqCst);
+        let is_granted = answer == KeyAnswer::Ours && (self.granted().contains(node) || is_sure());
+        self.set_granted(node, is_granted);
+        is_granted
     }
 
     /// Keeps account of where a key may be still. A release without a definite answer is sent
     /// again until it has one, or the ttl has passed.
     pub(crate) fn note_release(&self, node: usize, answer: &Result<KeyAnswer, NodeError>) {
+        // Without an answer it was still ours only if the validity had not ended.
+        let is_ours = match answer {
+            Ok(answer) => *answer == KeyAnswer::Ours,
+            Err(_) => self.ended_in_time.load(Ordering::SeqCst),
+        };
+        if is_ours {
+            let bit = NodeSet::of(node).0;
+            self.released.fetch_or(bit, Ordering::SeqCst);
+        }
         match answer {
             Ok(_) => self.untouch(node),
             Err(_) => collector::owe(&self.engine, &self.runtime, node, self.debt()),
         }
+    }
+
+    pub(crate) fn released(&self) -> NodeSet {
+        NodeSet(self.released.load(Ordering::SeqCst))
     }
 
     fn debt(&self) -> Debt {

@@ -163,6 +163,8 @@ impl<N: RedisNode> RedlockBuilder<N> {
             runtime: self.runtime.clone(),
         };
         settings.timing(self.ttl)?;
+        // The shortest resource: with a prefix that leaves no room for it, no request could work.
+        settings.key(&Arc::from(*b"r"))?;
         Ok(settings)
     }
 

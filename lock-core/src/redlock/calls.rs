@@ -3,16 +3,15 @@
 
 use std::future::poll_fn;
 use std::mem;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use futures::{StreamExt, poll};
 
 use super::attempt::Attempt;
-use super::member::Member;
 use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::BoxFuture;
@@ -39,8 +38,8 @@ pub(crate) struct Done {
 pub(crate) enum Vote {
     Acquire {
         vote: Result<AcquireAnswer, NodeError>,
-        /// It was sent at a moment at which the attempt may have been over, so it may have taken
-        /// effect behind the release.
+        /// The attempt was over when it had just been sent, so it may have taken effect behind the
+        /// release.
         may_be_behind: bool,
     },
     Extend(Result<KeyAnswer, NodeError>),
@@ -53,6 +52,9 @@ pub(crate) struct Calls {
     attempt: Arc<Attempt>,
     pending: FuturesUnordered<BoxFuture<'static, Done>>,
     timer: Option<Timer>,
+    /// What the clock showed when the calls were made; not known any more once one has ended.
+    /// It spares the first timer another look.
+    now: Option<Duration>,
 }
 
 struct Timer {
@@ -67,11 +69,12 @@ impl std::fmt::Debug for Timer {
 }
 
 impl Calls {
-    pub(crate) fn new(attempt: Arc<Attempt>) -> Self {
+    pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
             attempt,
             pending: FuturesUnordered::new(),
             timer: None,
+            now: Some(now),
         }
     }
 
@@ -110,10 +113,10 @@ impl Calls {
     /// Adds a release of the attempt's key at every node where it may be, and says which.
     pub(crate) fn start_releases(&mut self) -> NodeSet {
         let nodes = self.attempt.touched();
+        let command = self.attempt.release_command();
         for node in nodes.iter() {
-            let command = self.attempt.release_command();
             let within = self.attempt.within(node);
-            self.start(node, Purpose::Release, command, within);
+            self.start(node, Purpose::Release, command.clone(), within);
         }
         nodes
     }
@@ -127,10 +130,12 @@ impl Calls {
 
     fn poll_next(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Option<Done>> {
         if let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
+            self.now = None;
             return Poll::Ready(Some(done));
         }
         if self.timer.as_ref().is_none_or(|timer| timer.until != until) {
-            let left = until.saturating_sub(self.attempt.runtime.now());
+            let now = self.now.take();
+            let left = until.saturating_sub(now.unwrap_or_else(|| self.attempt.runtime.now()));
             let sleep = self.attempt.runtime.sleep(left);
             self.timer = Some(Timer { until, sleep });
         }
@@ -154,12 +159,28 @@ impl Calls {
         .await
     }
 
+    /// The next call that ends, however long it takes; `None` when none is left.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next_ended(&mut self) -> Option<Done> {
+        self.pending.next().await
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Sends what was added and not polled yet, without waiting for any answer: a call counts from
     /// its first poll, and what the caller does next must come behind it.
     pub(crate) async fn send(&mut self) {
         while let Some(done) = self.next_ready().await {
-            self.pending.extend(settle_one(&self.attempt, done));
+            self.settle(done);
         }
+    }
+
+    /// Does what the answer to a call asks for that nobody waits for.
+    pub(crate) fn settle(&mut self, done: Done) {
+        self.pending.extend(settle_one(&self.attempt, done));
     }
 }
 
@@ -192,19 +213,35 @@ async fn call(
     command: Command,
     within: Duration,
 ) -> Done {
-    let member = attempt.member(node);
-    let mut result = member.execute(&command, within).await;
-    let mut is_resent = false;
+    let mut may_be_behind = false;
+    let mut result = send(
+        &attempt,
+        node,
+        purpose,
+        &command,
+        within,
+        &mut may_be_behind,
+    )
+    .await;
     if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-        is_resent = true;
-        result = resend(&attempt, member, purpose, &command, within).await;
+        // The server does not know the script, so nothing ran: sends its source.
+        let command = command.with_source();
+        result = send(
+            &attempt,
+            node,
+            purpose,
+            &command,
+            within,
+            &mut may_be_behind,
+        )
+        .await;
     }
     let operation = command.operation();
     let key_answer = |reply| KeyAnswer::read(operation, &reply);
     let vote = match purpose {
         Purpose::Acquire | Purpose::Heal => Vote::Acquire {
             vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
-            may_be_behind: is_resent || purpose == Purpose::Heal,
+            may_be_behind,
         },
         Purpose::Extend => Vote::Extend(result.and_then(key_answer)),
         Purpose::Release => Vote::Release(result.and_then(key_answer)),
@@ -212,22 +249,28 @@ async fn call(
     Done { node, vote }
 }
 
-/// The server does not know the script, so nothing ran: sends its source. What sets or extends a
-/// key is not sent any more when its attempt is over meanwhile, as it would run behind its own
-/// release; a release always is.
-async fn resend(
+/// Sends one command. What sets or extends a key is not sent when its attempt is over, as it would
+/// run behind its own release; a release always is.
+async fn send(
     attempt: &Attempt,
-    member: &Member,
+    node: usize,
     purpose: Purpose,
     command: &Command,
     within: Duration,
+    may_be_behind: &mut bool,
 ) -> Result<Reply, NodeError> {
     if purpose != Purpose::Release && attempt.is_over() {
-        return Err(NodeError::not_sent(
-            "the server did not know the script, and the attempt is over",
-        ));
+        return Err(NodeError::not_sent("not asked: the attempt is over"));
     }
-    member.execute(&command.with_source(), within).await
+    let mut execute = pin!(attempt.member(node).execute(command, within));
+    let first = poll!(execute.as_mut());
+    // A call counts from its first poll: a release that follows if the attempt is not over yet
+    // goes behind it.
+    *may_be_behind = attempt.is_over();
+    match first {
+        Poll::Ready(result) => result,
+        Poll::Pending => execute.await,
+    }
 }
 
 /// Drives calls to their end and does what their answers ask for.
@@ -237,8 +280,9 @@ async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'
     }
 }
 
-/// What a call that nobody waits for brought: a grant counts if the lock is held, and is released
-/// if the attempt is over; a release without a definite answer is sent again later.
+/// What a call that nobody waits for brought: a grant counts if the lock is held; if the attempt is
+/// over, it is released unless a release follows it already; a release without a definite answer
+/// is sent again later.
 fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, Done>> {
     let node = done.node;
     match done.vote {
@@ -249,9 +293,11 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
             attempt.note_acquire(node, &vote);
             let may_be_set = match &vote {
                 Ok(answer) => *answer == AcquireAnswer::Granted,
-                Err(error) => may_be_behind && error.kind() != NodeErrorKind::NotSent,
+                Err(error) => error.kind() != NodeErrorKind::NotSent,
             };
-            (attempt.is_over() && may_be_set).then(|| {
+            // A release that has its answer already went before, against the rules.
+            let may_be_left = may_be_behind || !attempt.touched().contains(node);
+            (attempt.is_over() && may_be_set && may_be_left).then(|| {
                 let command = attempt.release_command();
                 let within = attempt.within(node);
                 let release = call(Arc::clone(attempt), node, Purpose::Release, command, within);
@@ -260,7 +306,7 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
         }
         Vote::Extend(answer) => {
             if let Ok(answer) = answer {
-                attempt.set_granted(node, answer == KeyAnswer::Ours);
+                attempt.note_extend(node, answer, attempt.runtime.now());
             }
             None
         }

@@ -21,13 +21,29 @@ const BATCH: usize = 64;
 
 /// Remembers a release that had no definite answer, and sees to it that it is sent again.
 pub(crate) fn owe(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, node: usize, debt: Debt) {
-    let member = &engine.members[node];
-    member.debts().push(debt);
-    if !member.is_collecting.swap(true, Ordering::SeqCst) {
+    engine.members[node].debts().push(debt);
+    start(engine, runtime, node);
+}
+
+/// Goes on where a runtime ended with releases still owed. Costs next to nothing if none did.
+pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+    for (node, member) in engine.members.iter().enumerate() {
+        if member.is_abandoned.load(Ordering::Relaxed)
+            && member.is_abandoned.swap(false, Ordering::SeqCst)
+        {
+            start(engine, runtime, node);
+        }
+    }
+}
+
+fn start(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, node: usize) {
+    let is_collecting = &engine.members[node].is_collecting;
+    if !is_collecting.swap(true, Ordering::SeqCst) {
         let collector = Collector {
             engine: Arc::clone(engine),
             runtime: Arc::clone(runtime),
             node,
+            sent: Vec::new(),
             is_at_work: true,
         };
         runtime.spawn(Box::pin(collector.run()));
@@ -39,6 +55,8 @@ struct Collector {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
     node: usize,
+    /// What was sent and has no answer yet.
+    sent: Vec<Debt>,
     is_at_work: bool,
 }
 
@@ -54,8 +72,9 @@ impl Collector {
         }
     }
 
-    async fn collect(&self) {
-        let member = &self.engine.members[self.node];
+    async fn collect(&mut self) {
+        let engine = Arc::clone(&self.engine);
+        let member = &engine.members[self.node];
         let mut pause = FIRST_PAUSE;
         let mut limit = 1;
         loop {
@@ -66,7 +85,9 @@ impl Collector {
             if debts.is_empty() {
                 return;
             }
+            self.sent.clone_from(&debts);
             let open = self.send(debts).await;
+            self.sent.clear();
             if open.is_empty() {
                 (pause, limit) = (Duration::ZERO, BATCH);
             } else {
@@ -74,7 +95,7 @@ impl Collector {
                 (pause, limit) = (doubled.min(MAX_PAUSE), 1);
             }
             let mut debts = member.debts();
-            for debt in open.into_iter().rev() {
+            for debt in open {
                 debts.put_back(debt);
             }
         }
@@ -110,10 +131,14 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // When the runtime ends before the task does, the next debt starts it anew elsewhere.
+        // When the runtime ends before the task does, the next use of the lock starts it anew.
         if self.is_at_work {
             let member = &self.engine.members[self.node];
+            for debt in self.sent.drain(..) {
+                member.debts().put_back(debt);
+            }
             member.is_collecting.store(false, Ordering::SeqCst);
+            member.is_abandoned.store(true, Ordering::SeqCst);
         }
     }
 }

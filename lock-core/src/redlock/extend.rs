@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Purpose, Vote};
+use super::calls::{Calls, Done, Purpose, Vote};
 use super::held::Held;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
 use crate::guard::HeldLock;
-use crate::node::{Command, ExtendEntry, Operation};
+use crate::node::{Command, ExtendEntry, NodeError, Operation};
 
 pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError> {
     let attempt = held.attempt();
@@ -20,22 +20,26 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
     attempt.note_ttl(timing);
     let started = attempt.runtime.now();
     let mut extending = Extending::new(attempt, timing, started);
-    match extending.vote(started).await {
+    match extending.vote().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
         ExtendVerdict::Extended if held.remaining().is_zero() => Err(ExtendError::Lost),
         ExtendVerdict::Extended => {
-            held.extend_validity(started.saturating_add(timing.validity));
-            extending.heal();
-            extending.calls.send().await;
+            let valid_until = started.saturating_add(timing.validity);
+            held.extend_validity(valid_until);
+            extending.heal(valid_until).await;
             Ok(())
         }
-        ExtendVerdict::Lost => Err(ExtendError::Lost),
+        ExtendVerdict::Lost => {
+            // Who knows that the lock is lost must not call it valid, and nothing revives it.
+            attempt.end();
+            Err(ExtendError::Lost)
+        }
         ExtendVerdict::Unavailable => {
             let labels = attempt.engine.labels();
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
             Err(ExtendError::Unavailable {
                 quorum: attempt.quorum().needed(),
-                nodes: extending.round.ballots().reports(labels, extended),
+                nodes: extending.round.ballots.reports(labels, extended),
             })
         }
     }
@@ -46,72 +50,116 @@ struct Extending {
     calls: Calls,
     round: ExtendRound,
     timing: Timing,
+    started: Duration,
+    /// Until when the lock is ours, once the round has won its quorum.
+    won_until: Option<Duration>,
 }
 
 impl Extending {
     fn new(attempt: &Arc<Attempt>, timing: Timing, now: Duration) -> Self {
         let mut round = ExtendRound::new(attempt.quorum());
-        let mut calls = Calls::new(Arc::clone(attempt));
+        let mut calls = Calls::new(Arc::clone(attempt), now);
         let entry = ExtendEntry {
             key: Arc::clone(&attempt.key),
             token: attempt.token,
             ttl: timing.ttl,
         };
         let entries = Arc::from([entry]);
+        let command = Command::from(Operation::Extend { entries });
         for node in NodeSet::all(attempt.quorum().nodes()).iter() {
-            let command = Command::from(Operation::Extend {
-                entries: Arc::clone(&entries),
-            });
             let within = attempt.within_of(node, timing);
-            round.asked(node, now, within);
-            calls.start(node, Purpose::Extend, command, within);
+            round.ballots.ask(node, now, within);
+            calls.start(node, Purpose::Extend, command.clone(), within);
         }
         Self {
             calls,
             round,
             timing,
+            started: now,
+            won_until: None,
         }
     }
 
-    async fn vote(&mut self, started: Duration) -> ExtendVerdict {
+    async fn vote(&mut self) -> ExtendVerdict {
         let attempt = Arc::clone(self.calls.attempt());
         loop {
             if let Some(verdict) = self.round.verdict() {
                 return verdict;
             }
-            let until = self.round.next_deadline().unwrap_or(started);
+            let until = self.round.ballots.next_deadline().unwrap_or(self.started);
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
-                for node in self.round.handle_time(now).iter() {
-                    attempt.member(node).overdue();
+                for node in self.round.ballots.expire(now).iter() {
+                    attempt
+                        .member(node)
+                        .overdue(attempt.within_of(node, self.timing));
                 }
                 continue;
             };
-            if let Vote::Extend(answer) = done.vote {
-                if let Ok(answer) = &answer {
-                    attempt.set_granted(done.node, *answer == KeyAnswer::Ours);
-                }
-                self.round.handle_vote(done.node, answer);
-            }
+            self.take(done);
         }
     }
 
-    /// Sets the key again where it was forgotten. Those nodes vote from the next round on.
-    fn heal(&mut self) {
-        let attempt = Arc::clone(self.calls.attempt());
-        for node in self.round.missing().iter() {
-            // In this order: whoever ends the attempt afterwards sees the node and releases it.
-            attempt.touch(node);
-            if attempt.is_over() {
-                return;
+    fn take(&mut self, done: Done) {
+        let Vote::Extend(answer) = done.vote else {
+            self.calls.settle(done);
+            return;
+        };
+        let is_missing = matches!(answer, Ok(KeyAnswer::Missing));
+        let attempt = self.calls.attempt();
+        let answer = answer.and_then(|answer| {
+            let is_sure = attempt.note_extend(done.node, answer, self.started);
+            match answer {
+                KeyAnswer::Ours if !is_sure => Err(NodeError::connection(
+                    "not counted yet: the command that set the key had no answer",
+                )),
+                _ => Ok(answer),
             }
-            let command = Command::from(Operation::Acquire {
-                key: Arc::clone(&attempt.key),
-                token: attempt.token,
-                ttl: self.timing.ttl,
-            });
-            let within = attempt.within_of(node, self.timing);
-            self.calls.start(node, Purpose::Heal, command, within);
+        });
+        self.round.ballots.record(done.node, answer);
+        if is_missing && let Some(won_until) = self.won_until {
+            self.set_again(done.node, won_until);
         }
+    }
+
+    /// The round has won its quorum: sets the key again where it was forgotten. Those nodes vote
+    /// from the next round on. Nodes that have not answered yet are healed in the background when
+    /// they do, or the slowest one never would be.
+    async fn heal(mut self, valid_until: Duration) {
+        self.won_until = Some(valid_until);
+        for node in self.round.missing().iter() {
+            self.set_again(node, valid_until);
+        }
+        while let Some(done) = self.calls.next_ready().await {
+            self.take(done);
+        }
+        if !self.calls.is_empty() {
+            let runtime = Arc::clone(&self.calls.attempt().runtime);
+            runtime.spawn(Box::pin(async move {
+                while let Some(done) = self.calls.next_ended().await {
+                    self.take(done);
+                }
+            }));
+        }
+    }
+
+    fn set_again(&mut self, node: usize, valid_until: Duration) {
+        let attempt = Arc::clone(self.calls.attempt());
+        // In this order: whoever ends the attempt afterwards sees the node and releases it.
+        attempt.touch(node);
+        let now = attempt.runtime.now();
+        if attempt.is_over() || now >= valid_until {
+            return;
+        }
+        attempt.doubt(now);
+        // By script, since another extension may have set the key again already: a plain SET would
+        // be refused by it, as by a stranger's.
+        let command = Command::from(Operation::AcquireOrTell {
+            key: Arc::clone(&attempt.key),
+            token: attempt.token,
+            ttl: self.timing.ttl,
+        });
+        let within = attempt.within_of(node, self.timing);
+        self.calls.start(node, Purpose::Heal, command, within);
     }
 }

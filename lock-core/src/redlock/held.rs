@@ -33,6 +33,14 @@ impl Held {
         &self.attempt
     }
 
+    pub(crate) fn remaining_at(&self, now: Duration) -> Duration {
+        if self.attempt.is_over() {
+            return Duration::ZERO;
+        }
+        let valid_until = Duration::from_nanos(self.valid_until.load(Ordering::SeqCst));
+        valid_until.saturating_sub(now)
+    }
+
     pub(crate) fn extend_validity(&self, until: Duration) {
         self.valid_until.fetch_max(nanos(until), Ordering::SeqCst);
     }
@@ -49,11 +57,7 @@ impl HeldLock for Held {
     }
 
     fn remaining(&self) -> Duration {
-        if self.attempt.is_over() {
-            return Duration::ZERO;
-        }
-        let valid_until = Duration::from_nanos(self.valid_until.load(Ordering::SeqCst));
-        valid_until.saturating_sub(self.attempt.runtime.now())
+        self.remaining_at(self.attempt.runtime.now())
     }
 
     fn votes(&self) -> Votes {
@@ -65,10 +69,10 @@ impl HeldLock for Held {
     }
 
     async fn release(&self) -> Result<(), ReleaseError> {
-        release::release(&self.attempt).await
+        release::release(self).await
     }
 
     fn release_in_background(&self) {
-        release::release_in_background(&self.attempt);
+        release::release_in_background(self);
     }
 }

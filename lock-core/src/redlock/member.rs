@@ -1,11 +1,23 @@
 //! One node of a lock, and what is known of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
+
+use super::attempt::nanos;
 use super::protocol::{Admission, Debts, Health};
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
+
+/// After so many times of what it was allowed, a probe is no longer waited for: its caller may hold
+/// it without polling it, and must not keep everybody else from the node.
+const PROBE_LAPSES: u32 = 10;
+
+/// A node that was given less time than this is not suspect when it did not answer: a lock with a
+/// ttl of a few milliseconds must not close the node to all others.
+const SUSPICIOUS: Duration = Duration::from_millis(10);
 
 /// One node of a lock.
 #[derive(Debug)]
@@ -13,9 +25,13 @@ pub(crate) struct Member {
     pub(crate) label: Arc<str>,
     node: Arc<dyn RedisNode>,
     health: AtomicU8,
+    /// When the present probe is no longer waited for, in ns.
+    probe_lapses_at: AtomicU64,
     debts: Mutex<Debts>,
     /// Whether a task is busy with the debts.
     pub(super) is_collecting: AtomicBool,
+    /// That task ended with its runtime.
+    pub(super) is_abandoned: AtomicBool,
 }
 
 impl Member {
@@ -24,28 +40,36 @@ impl Member {
             label: Arc::from(node.label()),
             node,
             health: AtomicU8::new(Health::default().0),
+            probe_lapses_at: AtomicU64::new(0),
             debts: Mutex::default(),
             is_collecting: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
         }
     }
 
-    /// Sends one command and learns from what comes back how the node is.
+    /// Sends one command and learns from what comes back how the node is. A client that panics
+    /// takes neither the caller along nor the calls to other nodes that one task drives.
     pub(crate) async fn execute(
         &self,
         command: &Command,
         within: Duration,
     ) -> Result<Reply, NodeError> {
-        let result = self.node.execute(command, within).await;
+        // Not by the impl for `Arc`, which would box the future once more.
+        let execute = async { (*self.node).execute(command, within).await };
+        // What the client has left half done is its own: the node is one that failed.
+        let caught = AssertUnwindSafe(execute).catch_unwind().await;
+        let result = caught.unwrap_or_else(|_| Err(NodeError::connection("the client panicked")));
         match result.as_ref().map_err(NodeError::kind) {
             Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
-            Err(NodeErrorKind::NoAnswer) => self.overdue(),
+            Err(NodeErrorKind::NoAnswer) => self.overdue(within),
             Err(_) => {}
         }
         result
     }
 
-    /// Whether an acquire may ask the node. A probe ends with [`probe_ended`](Self::probe_ended).
-    pub(crate) fn admit(&self) -> Admission {
+    /// Whether an acquire may ask the node at `now`, which then has `within` to answer. A probe
+    /// ends with [`probe_ended`](Self::probe_ended), or lapses.
+    pub(crate) fn admit(&self, now: Duration, within: Duration) -> Admission {
         if !self.health().is_suspect() {
             return Admission::Go;
         }
@@ -55,16 +79,36 @@ impl Member {
             admission = decision;
             next
         });
-        admission
+        let lapses_at = nanos(now.saturating_add(within.saturating_mul(PROBE_LAPSES)));
+        match admission {
+            Admission::Go => Admission::Go,
+            Admission::Probe => {
+                self.probe_lapses_at.store(lapses_at, Ordering::Relaxed);
+                Admission::Probe
+            }
+            Admission::Skip => {
+                let takes_over = |due| (due <= nanos(now)).then_some(lapses_at);
+                let relaxed = Ordering::Relaxed;
+                match self
+                    .probe_lapses_at
+                    .fetch_update(relaxed, relaxed, takes_over)
+                {
+                    Ok(_) => Admission::Probe,
+                    Err(_) => Admission::Skip,
+                }
+            }
+        }
     }
 
     pub(crate) fn is_suspect(&self) -> bool {
         self.health().is_suspect()
     }
 
-    /// A call was not answered in time.
-    pub(crate) fn overdue(&self) {
-        self.update(Health::overdue);
+    /// A call was not answered within its time.
+    pub(crate) fn overdue(&self, within: Duration) {
+        if within >= SUSPICIOUS {
+            self.update(Health::overdue);
+        }
     }
 
     pub(super) fn probe_ended(&self) {

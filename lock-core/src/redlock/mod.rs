@@ -12,6 +12,7 @@ mod member;
 mod protocol;
 mod release;
 mod settings;
+mod trying;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! Releasing a lock that is held.
 
 use std::convert::Infallible;
+use std::mem;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Vote};
+use super::held::Held;
 use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
 use crate::error::ReleaseError;
 
@@ -23,7 +25,8 @@ pub(crate) enum ReleaseState {
     Done { was_held: bool },
 }
 
-pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
+pub(crate) async fn release(held: &Held) -> Result<(), ReleaseError> {
+    let attempt = held.attempt();
     loop {
         let running = match &mut *state(attempt) {
             ReleaseState::Done { was_held: true } => return Ok(()),
@@ -40,19 +43,19 @@ pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> 
         };
         let Err(oneshot::Canceled) = running.await;
     }
-    Releasing::start(attempt).run().await
+    Releasing::start(held).run().await
 }
 
 /// Releases the lock unless that has happened already. Does not block.
-pub(crate) fn release_in_background(attempt: &Arc<Attempt>) {
+pub(crate) fn release_in_background(held: &Held) {
     {
-        let mut state = state(attempt);
+        let mut state = state(held.attempt());
         if !matches!(*state, ReleaseState::Idle) {
             return;
         }
         *state = ReleaseState::Running(Vec::new());
     }
-    Releasing::start(attempt).go_on_in_background();
+    Releasing::start(held).go_on_in_background();
 }
 
 fn state(attempt: &Attempt) -> MutexGuard<'_, ReleaseState> {
@@ -76,14 +79,15 @@ struct UnderWay {
 }
 
 impl Releasing {
-    fn start(attempt: &Arc<Attempt>) -> Self {
-        attempt.end();
-        let mut calls = Calls::new(Arc::clone(attempt));
-        let asked = calls.start_releases();
-        let mut round = ReleaseRound::new(attempt.quorum(), asked);
+    fn start(held: &Held) -> Self {
+        let attempt = held.attempt();
         let now = attempt.runtime.now();
+        attempt.end_held(!held.remaining_at(now).is_zero());
+        let mut calls = Calls::new(Arc::clone(attempt), now);
+        let asked = calls.start_releases();
+        let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());
         for node in asked.iter() {
-            round.asked(node, now, attempt.within(node));
+            round.ballots.ask(node, now, attempt.within(node));
         }
         Self {
             under_way: Some(UnderWay {
@@ -131,11 +135,15 @@ impl UnderWay {
             if let Some(verdict) = self.round.verdict() {
                 return verdict;
             }
-            let until = self.round.next_deadline().unwrap_or(attempt.started);
+            let until = self
+                .round
+                .ballots
+                .next_deadline()
+                .unwrap_or(attempt.started);
             let Some(done) = self.calls.next(until).await else {
                 let now = attempt.runtime.now().max(until);
-                for node in self.round.handle_time(now).iter() {
-                    attempt.member(node).overdue();
+                for node in self.round.ballots.expire(now).iter() {
+                    attempt.member(node).overdue(attempt.within(node));
                 }
                 continue;
             };
@@ -154,8 +162,9 @@ impl UnderWay {
             ReleaseVerdict::NotHeld => ReleaseState::Done { was_held: false },
             ReleaseVerdict::Unavailable => ReleaseState::Idle,
         };
-        // Dropping the senders wakes the waiters.
-        *state(self.calls.attempt()) = next;
+        let before = mem::replace(&mut *state(self.calls.attempt()), next);
+        // Dropping the senders wakes the waiters: foreign code, which must not run under the lock.
+        drop(before);
     }
 
     fn result(&self, verdict: ReleaseVerdict) -> Result<(), ReleaseError> {
@@ -165,7 +174,7 @@ impl UnderWay {
             ReleaseVerdict::Unavailable => {
                 let attempt = self.calls.attempt();
                 let released = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
-                let ballots = self.round.ballots();
+                let ballots = &self.round.ballots;
                 Err(ReleaseError::Unavailable {
                     quorum: attempt.quorum().needed(),
                     nodes: ballots.reports(attempt.engine.labels(), released),

@@ -81,7 +81,8 @@ impl Settings {
         }
     }
 
-    fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
+    /// The key of a resource: the prefix and then the resource, byte for byte.
+    pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
         if resource.is_empty() {
             return Err(InvalidInput::ResourceEmpty);
         }

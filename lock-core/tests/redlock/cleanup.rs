@@ -114,6 +114,22 @@ async fn a_node_that_surely_got_nothing_gets_no_release() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_grant_that_comes_late_is_released_once() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_foreign(KEY, "rival");
+    nodes[1].set_foreign(KEY, "rival");
+    nodes[2].set_fault(Fault::Delay(50 * MS));
+    let before = nodes[2].calls().release;
+    let request = LockRequest::new(KEY).max_wait(std::time::Duration::ZERO);
+    assert!(locks.lock(request).await.is_err());
+    tokio::time::sleep(200 * MS).await;
+    // The release that follows the acquire over the same connection is enough.
+    assert_eq!(nodes[2].calls().release - before, 1);
+    assert_eq!(holding(&nodes, KEY), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_attempt_has_a_token_of_its_own() {
     let nodes = nodes(1);
     let locks = locks(&nodes);

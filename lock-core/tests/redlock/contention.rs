@@ -196,6 +196,49 @@ async fn an_outage_is_waited_out_even_by_who_gives_up_when_held() {
     assert_eq!(guard.unwrap().votes().granted, 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_after_the_deadline_even_if_a_timer_fires_late() {
+    let nodes = nodes(3);
+    let locks = locks(&nodes);
+    rival(&nodes, &[0, 1, 2], "rival");
+    let retry = RetryPolicy::new().delay(400 * MS).jitter(Jitter::None);
+    let request = LockRequest::new(KEY).max_wait(1_000 * MS).retry(retry);
+    let waiter = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire(&request).await }
+    });
+    tokio::time::sleep(10 * MS).await;
+    let before = nodes[0].calls();
+    // As if the process had been stopped for a while.
+    tokio::time::advance(5_000 * MS).await;
+    let result = waiter.await.unwrap();
+    assert!(
+        matches!(result, Err(AcquireError::Contended(_))),
+        "{result:?}"
+    );
+    assert_eq!(nodes[0].calls(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_behind_the_anchor_has_a_whole_node_timeout() {
+    let nodes = nodes(2);
+    let locks = warm_locks(&nodes).await;
+    // The votes are split while the rival holds one node, then each node takes its time.
+    rival(&nodes, &[1], "rival");
+    let turn = {
+        let nodes = nodes.clone();
+        async move {
+            settle().await;
+            nodes[1].remove(KEY);
+            for node in &nodes {
+                node.set_fault(Fault::Delay(80 * MS));
+            }
+        }
+    };
+    let (result, ()) = tokio::join!(locks.try_lock(KEY), turn);
+    assert!(result.unwrap().is_some());
+}
+
 /// Rivals that start in lock-step, each with locks of its own: nobody ever overlaps, somebody wins
 /// each round, and nobody is kept out for ever.
 #[tokio::test(start_paused = true)]

@@ -25,6 +25,15 @@ async fn a_hung_or_refusing_minority_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_that_decide_at_once_leave_none_unasked() {
+    let nodes = nodes(5);
+    let locks = warm_locks(&nodes).await;
+    let guard = locks.lock(KEY).await.unwrap();
+    assert_eq!(guard.votes().granted, 5);
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hung_majority_is_an_outage_after_one_node_timeout_and_leaves_nothing() {
     let nodes = nodes(5);
     let locks = warm_locks(&nodes).await;

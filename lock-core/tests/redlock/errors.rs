@@ -2,7 +2,14 @@
 
 use std::error::Error;
 
-use lock_core::{AcquireError, DistributedLockExt, LockRequest};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_core::node::Subscription;
+use lock_core::{
+    AcquireError, Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock, Reply,
+};
 use lock_testkit::Fault;
 
 use crate::support::*;
@@ -96,4 +103,47 @@ async fn missing_permissions_end_the_wait_only_if_they_decide() {
     };
     let (guard, ()) = tokio::join!(locks.lock(request), back);
     assert!(guard.is_ok(), "{guard:?}");
+}
+
+/// A node with a bug in its client.
+#[derive(Debug)]
+struct Panics;
+
+#[async_trait]
+impl RedisNode for Panics {
+    async fn execute(&self, _command: &Command, _within: Duration) -> Result<Reply, NodeError> {
+        panic!("a bug in a client")
+    }
+
+    async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
+        Err(NodeError::cannot_listen())
+    }
+
+    fn label(&self) -> &str {
+        "panics"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_panics_is_a_node_that_fails() {
+    let nodes = nodes(2);
+    let all: [Arc<dyn RedisNode>; 3] = [
+        Arc::new(Panics),
+        Arc::new(nodes[0].clone()),
+        Arc::new(nodes[1].clone()),
+    ];
+    let locks = Redlock::new(all).unwrap();
+    let guard = locks.lock(KEY).await.unwrap();
+    guard.extend(60_000 * MS).await.unwrap();
+    guard.release().await.unwrap();
+    drop(locks.lock(KEY).await.unwrap());
+    settle().await;
+    assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+
+    nodes[0].set_fault(Fault::Refuse);
+    let Err(AcquireError::Unavailable(outage)) = locks.try_lock(KEY).await else {
+        panic!("not an outage");
+    };
+    let shown = outage.to_string();
+    assert!(shown.contains("panics: the client panicked"), "{shown}");
 }

@@ -36,6 +36,10 @@ async fn a_lock_that_is_gone_at_a_quorum_is_lost_and_nothing_is_created() {
     nodes[2].set_foreign(KEY, "successor");
     let result = guard.extend(60_000 * MS).await;
     assert!(matches!(result, Err(ExtendError::Lost)), "{result:?}");
+    // Known to be lost, so no longer valid, and never again.
+    assert!(!guard.is_valid());
+    let result = guard.extend(60_000 * MS).await;
+    assert!(matches!(result, Err(ExtendError::Lost)), "{result:?}");
     settle().await;
     assert_eq!(nodes[0].get(KEY), None);
     assert_eq!(nodes[2].get(KEY).as_deref(), Some(&b"successor"[..]));
@@ -128,6 +132,60 @@ async fn a_node_that_forgot_gets_the_key_back_after_a_round_that_won() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_slowest_node_gets_a_forgotten_key_back_too() {
+    let nodes = nodes(3);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    settle().await;
+    nodes[2].forget();
+    nodes[2].set_fault(Fault::Delay(20 * MS));
+    let (extended, took) = timed(guard.extend(60_000 * MS)).await;
+    extended.unwrap();
+    assert!(took.is_zero());
+    tokio::time::sleep(50 * MS).await;
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2]);
+    assert_eq!(guard.votes().granted, 3);
+    guard.release().await.unwrap();
+    tokio::time::sleep(50 * MS).await;
+    assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_comes_back_after_the_release_is_released_too() {
+    let nodes = nodes(3);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    settle().await;
+    nodes[2].forget();
+    nodes[2].set_fault(Fault::Delay(20 * MS));
+    guard.extend(60_000 * MS).await.unwrap();
+    // The node has not answered yet that it forgot the key.
+    guard.release().await.unwrap();
+    tokio::time::sleep(100 * MS).await;
+    assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_extensions_that_both_set_a_forgotten_key_again_leave_none_behind() {
+    let nodes = nodes(3);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    settle().await;
+    nodes[0].forget();
+    for node in &nodes {
+        node.set_fault(Fault::Delay(3 * MS));
+    }
+    let (first, second) = tokio::join!(guard.extend(60_000 * MS), guard.extend(60_000 * MS));
+    first.unwrap();
+    second.unwrap();
+    tokio::time::sleep(50 * MS).await;
+    assert_eq!(guard.votes().granted, 3);
+    guard.release().await.unwrap();
+    tokio::time::sleep(50 * MS).await;
+    assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn bad_ttls_are_refused_before_anything_is_sent() {
     let nodes = nodes(3);
     let locks = locks(&nodes);
@@ -140,4 +198,30 @@ async fn bad_ttls_are_refused_before_anything_is_sent() {
     }
     assert_eq!(nodes[0].calls(), before);
     assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_grant_had_no_answer_does_not_count_before_the_doubt_is_over() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    // The client may have sent a release behind the acquire whose answer it did not see, so the
+    // key that is there may vanish yet.
+    nodes[2].set_fault(Fault::LoseReply);
+    let guard = locks
+        .lock(LockRequest::new(KEY).ttl(60_000 * MS))
+        .await
+        .unwrap();
+    settle().await;
+    nodes[2].heal();
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2]);
+    assert_eq!(guard.votes().granted, 2);
+    nodes[1].set_fault(Fault::Refuse);
+    let result = guard.extend(60_000 * MS).await;
+    assert!(
+        matches!(result, Err(ExtendError::Unavailable { .. })),
+        "{result:?}"
+    );
+    tokio::time::sleep(20_000 * MS).await;
+    guard.extend(60_000 * MS).await.unwrap();
+    assert_eq!(guard.votes().granted, 3);
 }

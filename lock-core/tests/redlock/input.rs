@@ -132,6 +132,13 @@ fn bad_settings_are_refused_when_the_lock_is_built() {
     for factor in [-0.1, 1.0, f64::NAN, f64::INFINITY] {
         assert!(builder(&five).drift_factor(factor).build().is_err());
     }
+    let prefix = |len| builder(&five).prefix(vec![b'p'; len]).build();
+    assert!(prefix(64 * 1024 - 1).is_ok());
+    let (len, max) = (64 * 1024 + 1, 64 * 1024);
+    assert_eq!(
+        prefix(64 * 1024).unwrap_err(),
+        BuildError::Invalid(InvalidInput::ResourceTooLong { len, max })
+    );
     let ttl = |ttl| builder(&five).ttl(ttl).build().unwrap_err();
     assert_eq!(
         ttl(Duration::ZERO),

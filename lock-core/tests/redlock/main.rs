@@ -14,5 +14,6 @@ mod input;
 mod release;
 mod runtimes;
 mod scripts;
+mod stress;
 mod support;
 mod suspects;

@@ -71,6 +71,41 @@ async fn too_few_answers_are_an_outage_and_the_release_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_release_that_is_called_again_does_not_mistake_its_own_work_for_a_loss() {
+    for was_valid in [true, false] {
+        let nodes = nodes(3);
+        let locks = warm_locks(&nodes).await;
+        let guard = locks
+            .lock(LockRequest::new(KEY).ttl(5_000 * MS))
+            .await
+            .unwrap();
+        settle().await;
+        if !was_valid {
+            tokio::time::sleep(6_000 * MS).await;
+        }
+        nodes[0].set_fault(Fault::Hang);
+        nodes[1].set_fault(Fault::Refuse);
+        let result = guard.release().await;
+        assert!(
+            matches!(result, Err(ReleaseError::Unavailable { .. })),
+            "{result:?}"
+        );
+        nodes[0].heal();
+        nodes[1].heal();
+        // The releases that had no answer are sent again in the background.
+        tokio::time::sleep(1_100 * MS).await;
+        assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+        for _ in 0..2 {
+            match guard.release().await {
+                Ok(()) => assert!(was_valid),
+                Err(ReleaseError::NotHeld) => assert!(!was_valid),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_released_guard_is_not_valid_and_cannot_be_extended() {
     let nodes = nodes(3);
     let locks = locks(&nodes);

@@ -71,6 +71,32 @@ fn one_lock_serves_several_tokio_runtimes_one_after_the_other() {
 }
 
 #[test]
+fn a_release_that_was_owed_when_the_runtime_ended_is_sent_on_the_next_one() {
+    // The runtime ends during the pause before a release is sent again, or while it has no answer.
+    for fault in [Fault::Refuse, Fault::Hang] {
+        let nodes = on_threads(3);
+        let locks = locks(&nodes);
+        let runtime = tokio_runtime();
+        runtime.block_on(async {
+            warm(&locks).await;
+            let guard = locks.lock(KEY).await.unwrap();
+            settle().await;
+            nodes[1].set_fault(fault);
+            guard.release().await.unwrap();
+            tokio::time::sleep(180 * MS).await;
+        });
+        drop(runtime);
+        // What was sent to it is lost, the keys are not.
+        nodes[1].set_fault(Fault::Refuse);
+        nodes[1].heal();
+        assert_eq!(holding(&nodes, KEY), [1]);
+        let runtime = tokio_runtime();
+        drop(runtime.block_on(locks.lock("other")).unwrap());
+        wait_until_empty(&nodes);
+    }
+}
+
+#[test]
 fn a_guard_that_outlives_its_runtime_does_no_harm() {
     let nodes = on_threads(3);
     let locks = locks(&nodes);

@@ -1,6 +1,9 @@
 //! Rule 4: a node that hangs gets one acquire at a time, and nothing grows.
 
-use lock_core::{AcquireError, DistributedLockExt};
+use std::pin::pin;
+
+use futures::poll;
+use lock_core::{AcquireError, DistributedLockExt, LockRequest};
 use lock_testkit::Fault;
 
 use crate::support::*;
@@ -69,4 +72,32 @@ async fn who_skips_a_suspect_node_says_so() {
         shown.contains("not asked: an earlier call has had no answer"),
         "{shown}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_its_caller_does_not_poll_keeps_nobody_else_out() {
+    let nodes = nodes(1);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_fault(Fault::Hang);
+    let request = LockRequest::new(KEY).ttl(1_000 * MS);
+    assert!(locks.try_lock(&request).await.is_err());
+    // Nothing is owed to the node any more, whose answer would tell that it is well.
+    tokio::time::sleep(3_000 * MS).await;
+    let mut stalled = pin!(locks.lock("stalled"));
+    assert!(poll!(stalled.as_mut()).is_pending());
+    nodes[0].heal();
+    let guard = locks.lock(LockRequest::new(KEY).max_wait(2_000 * MS)).await;
+    assert!(guard.is_ok(), "{guard:?}");
+    assert!(stalled.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ttl_of_a_few_milliseconds_does_not_close_a_slow_node_to_others() {
+    let nodes = nodes(1);
+    let locks = warm_locks(&nodes).await;
+    nodes[0].set_fault(Fault::Delay(5 * MS));
+    let hasty = LockRequest::new("hasty").ttl(20 * MS);
+    assert!(locks.try_lock(hasty).await.is_err());
+    let (first, second) = tokio::join!(locks.try_lock("a"), locks.try_lock("b"));
+    assert!(first.unwrap().is_some() && second.unwrap().is_some());
 }

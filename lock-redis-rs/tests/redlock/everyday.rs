@@ -88,7 +88,7 @@ async fn bad_input_sends_nothing() {
     let sent = |command| runs(&servers[0], command);
     let before = (sent("set"), sent("evalsha"), sent("eval"));
     for ttl in [
-        MS * 0,
+        std::time::Duration::ZERO,
         MS / 1000,
         999 * MS / 1000,
         2 * MS,

@@ -15,6 +15,27 @@ pub struct RedisServer {
     child: Mutex<Option<Child>>,
 }
 
+pub struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<()> {
+        let mut request = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            let word = word.as_ref();
+            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            request.extend_from_slice(word);
+            request.extend_from_slice(b"\r\n");
+        }
+        self.stream.get_mut().write_all(&request)
+    }
+
+    pub fn receive(&mut self) -> io::Result<Reply> {
+        read_reply(&mut self.stream)
+    }
+}
+
 #[derive(Default)]
 pub struct Builder {
     args: Vec<String>,
@@ -81,19 +102,19 @@ impl RedisServer {
         self.launch()
     }
 
+    pub fn connect(&self) -> io::Result<Connection> {
+        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        Ok(Connection {
+            stream: BufReader::new(stream),
+        })
+    }
+
     /// Sends one command on a connection of its own, as RESP2; an error reply is an `Err`.
     pub fn command<W: AsRef<[u8]>>(&self, words: &[W]) -> io::Result<Reply> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        let mut request = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            let word = word.as_ref();
-            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            request.extend_from_slice(word);
-            request.extend_from_slice(b"\r\n");
-        }
-        stream.write_all(&request)?;
-        read_reply(&mut BufReader::new(stream))
+        let mut connection = self.connect()?;
+        connection.send(words)?;
+        connection.receive()
     }
 
     fn signal(&self, signal: &str) -> io::Result<()> {

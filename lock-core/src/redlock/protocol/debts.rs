@@ -28,7 +28,14 @@ impl Debts {
     /// then lives until its ttl ends.
     pub(crate) const MAX: usize = 1024;
 
+    /// Adds a debt. One of the same attempt takes no second place: a caller who releases again and
+    /// again during an outage must not push the debts of others out.
     pub(crate) fn push(&mut self, debt: Debt) {
+        let same = |known: &&mut Debt| known.token == debt.token;
+        if let Some(known) = self.queue.iter_mut().find(same) {
+            known.until = known.until.max(debt.until);
+            return;
+        }
         if self.queue.len() == Self::MAX {
             self.queue.pop_front();
         }
@@ -42,10 +49,11 @@ impl Debts {
         self.queue.drain(..count).collect()
     }
 
-    /// Puts back a debt that was taken and is still open.
+    /// Puts back a debt that was taken and is still open, behind the others: what a server refuses
+    /// for this one key (its ACL, say) must not keep the rest waiting.
     pub(crate) fn put_back(&mut self, debt: Debt) {
         if self.queue.len() < Self::MAX {
-            self.queue.push_front(debt);
+            self.push(debt);
         }
     }
 
@@ -61,7 +69,7 @@ mod tests {
     fn debt(number: usize) -> Debt {
         Debt {
             key: Arc::from(number.to_string().as_bytes()),
-            token: Token::from_random([0; 16]),
+            token: Token::from_random((number as u128).to_be_bytes()),
             hold_until: Duration::ZERO,
             until: Duration::from_secs(number as u64),
         }
@@ -75,8 +83,22 @@ mod tests {
         }
         assert_eq!(debts.take(Duration::from_secs(2), 2), [debt(3), debt(4)]);
         debts.put_back(debt(4));
-        assert_eq!(debts.take(Duration::ZERO, 9), [debt(4), debt(5)]);
+        assert_eq!(debts.take(Duration::ZERO, 9), [debt(5), debt(4)]);
         assert!(debts.is_empty());
+    }
+
+    #[test]
+    fn one_attempt_has_one_debt_which_lasts_as_long_as_the_last_one_said() {
+        let mut debts = Debts::default();
+        let longer = Debt {
+            until: Duration::from_secs(9),
+            ..debt(1)
+        };
+        debts.push(debt(1));
+        debts.push(debt(2));
+        debts.push(longer.clone());
+        debts.put_back(debt(1));
+        assert_eq!(debts.take(Duration::ZERO, 9), [longer, debt(2)]);
     }
 
     #[test]

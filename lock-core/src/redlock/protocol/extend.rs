@@ -1,15 +1,12 @@
 //! The votes on an extension.
 
-use std::time::Duration;
-
 use super::{Ballots, KeyAnswer, NodeSet, Quorum};
-use crate::node::NodeError;
 
 /// One round of extensions.
 #[derive(Debug)]
 pub(crate) struct ExtendRound {
     quorum: Quorum,
-    ballots: Ballots<KeyAnswer>,
+    pub(crate) ballots: Ballots<KeyAnswer>,
 }
 
 /// What an extension came to.
@@ -27,26 +24,6 @@ impl ExtendRound {
     pub(crate) fn new(quorum: Quorum) -> Self {
         let ballots = Ballots::new(quorum.nodes());
         Self { quorum, ballots }
-    }
-
-    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
-        self.ballots.ask(node, now, within);
-    }
-
-    pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
-        self.ballots.record(node, vote);
-    }
-
-    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
-        self.ballots.expire(now)
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.ballots.next_deadline()
-    }
-
-    pub(crate) fn ballots(&self) -> &Ballots<KeyAnswer> {
-        &self.ballots
     }
 
     /// The nodes that have forgotten the key: they get it again once the round is won. They vote
@@ -78,18 +55,25 @@ impl ExtendRound {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::node::NodeError;
 
     /// `e` extended, `m` missing, `f` foreign, `x` failed, `.` open.
     fn round(votes: &str) -> ExtendRound {
         let mut round = ExtendRound::new(Quorum::majority(votes.len()));
         for (node, vote) in votes.char_indices() {
             match vote {
-                'e' => round.handle_vote(node, Ok(KeyAnswer::Ours)),
-                'm' => round.handle_vote(node, Ok(KeyAnswer::Missing)),
-                'f' => round.handle_vote(node, Ok(KeyAnswer::Foreign)),
-                'x' => round.handle_vote(node, Err(NodeError::connection("broken"))),
-                _ => round.asked(node, Duration::ZERO, Duration::from_millis(100)),
+                'e' => round.ballots.record(node, Ok(KeyAnswer::Ours)),
+                'm' => round.ballots.record(node, Ok(KeyAnswer::Missing)),
+                'f' => round.ballots.record(node, Ok(KeyAnswer::Foreign)),
+                'x' => round
+                    .ballots
+                    .record(node, Err(NodeError::connection("broken"))),
+                _ => round
+                    .ballots
+                    .ask(node, Duration::ZERO, Duration::from_millis(100)),
             }
         }
         round

@@ -1,7 +1,5 @@
 //! The votes on a release.
 
-use std::time::Duration;
-
 use super::{Ballots, KeyAnswer, NodeSet, Quorum};
 use crate::node::NodeError;
 
@@ -9,7 +7,8 @@ use crate::node::NodeError;
 #[derive(Debug)]
 pub(crate) struct ReleaseRound {
     quorum: Quorum,
-    ballots: Ballots<KeyAnswer>,
+    pub(crate) ballots: Ballots<KeyAnswer>,
+    released: NodeSet,
 }
 
 /// What a release came to.
@@ -25,32 +24,26 @@ pub(crate) enum ReleaseVerdict {
 
 impl ReleaseRound {
     /// A round in which the nodes outside `asked` count as having answered that nothing is there.
-    pub(crate) fn new(quorum: Quorum, asked: NodeSet) -> Self {
-        let mut ballots = Ballots::new(quorum.nodes());
+    /// Where an earlier release of the same lock has taken the key, or may have, the key counts as
+    /// `released`, whoever has it now.
+    pub(crate) fn new(quorum: Quorum, asked: NodeSet, released: NodeSet) -> Self {
+        let mut round = Self {
+            quorum,
+            ballots: Ballots::new(quorum.nodes()),
+            released,
+        };
         for node in (0..quorum.nodes()).filter(|node| !asked.contains(*node)) {
-            ballots.record(node, Ok(KeyAnswer::Missing));
+            round.handle_vote(node, Ok(KeyAnswer::Missing));
         }
-        Self { quorum, ballots }
-    }
-
-    pub(crate) fn asked(&mut self, node: usize, now: Duration, within: Duration) {
-        self.ballots.ask(node, now, within);
+        round
     }
 
     pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<KeyAnswer, NodeError>) {
+        let vote = match vote {
+            Ok(_) if self.released.contains(node) => Ok(KeyAnswer::Ours),
+            vote => vote,
+        };
         self.ballots.record(node, vote);
-    }
-
-    pub(crate) fn handle_time(&mut self, now: Duration) -> NodeSet {
-        self.ballots.expire(now)
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.ballots.next_deadline()
-    }
-
-    pub(crate) fn ballots(&self) -> &Ballots<KeyAnswer> {
-        &self.ballots
     }
 
     /// The verdict, at the first moment at which it is certain.
@@ -78,6 +71,8 @@ impl ReleaseRound {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -88,14 +83,14 @@ mod tests {
             .char_indices()
             .filter(|(_, vote)| *vote != '-')
             .fold(NodeSet::EMPTY, |set, (node, _)| set.with(node));
-        let mut round = ReleaseRound::new(Quorum::majority(votes.len()), asked);
+        let mut round = ReleaseRound::new(Quorum::majority(votes.len()), asked, NodeSet::EMPTY);
         for (node, vote) in votes.char_indices() {
             match vote {
                 'r' => round.handle_vote(node, Ok(KeyAnswer::Ours)),
                 'm' => round.handle_vote(node, Ok(KeyAnswer::Missing)),
                 'f' => round.handle_vote(node, Ok(KeyAnswer::Foreign)),
                 'x' => round.handle_vote(node, Err(NodeError::connection("broken"))),
-                '.' => round.asked(node, Duration::ZERO, 100 * MS),
+                '.' => round.ballots.ask(node, Duration::ZERO, 100 * MS),
                 _ => {}
             }
         }
@@ -136,11 +131,27 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_release_took_is_not_missed() {
+        let asked = NodeSet::all(3).without(0);
+        let released = NodeSet::all(3).without(2);
+        for now in [KeyAnswer::Missing, KeyAnswer::Foreign] {
+            let mut round = ReleaseRound::new(Quorum::majority(3), asked, released);
+            round.ballots.ask(1, Duration::ZERO, 100 * MS);
+            round.ballots.ask(2, Duration::ZERO, 100 * MS);
+            assert_eq!(round.verdict(), None);
+            round.handle_vote(2, Ok(now));
+            assert_eq!(round.verdict(), None);
+            round.handle_vote(1, Ok(now));
+            assert_eq!(round.verdict(), Some(ReleaseVerdict::Released));
+        }
+    }
+
+    #[test]
     fn a_node_that_does_not_answer_in_time_is_not_waited_for() {
-        let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1));
-        round.asked(0, Duration::ZERO, 100 * MS);
-        assert_eq!(round.next_deadline(), Some(100 * MS));
-        assert_eq!(round.handle_time(100 * MS), NodeSet::of(0));
+        let mut round = ReleaseRound::new(Quorum::majority(1), NodeSet::all(1), NodeSet::EMPTY);
+        round.ballots.ask(0, Duration::ZERO, 100 * MS);
+        assert_eq!(round.ballots.next_deadline(), Some(100 * MS));
+        assert_eq!(round.ballots.expire(100 * MS), NodeSet::of(0));
         assert_eq!(round.verdict(), Some(ReleaseVerdict::Unavailable));
     }
 }

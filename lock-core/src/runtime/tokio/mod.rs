@@ -2,6 +2,7 @@
 
 mod clock;
 mod sleep;
+mod timer;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! A sleep that uses tokio's timer where that can work, and the thread runtime's where not.
 
 use super::TokioRuntime;
+use super::timer::Timer;
 use crate::runtime::{BoxFuture, ThreadRuntime};
 use ::tokio::runtime::{Handle, Id};
-use ::tokio::time::{Instant, Sleep, sleep_until};
+use ::tokio::time::Instant;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -28,9 +28,8 @@ pub(super) fn sleep(runtime: TokioRuntime, duration: Duration) -> BoxFuture<'sta
 }
 
 async fn sleep_to(runtime: TokioRuntime, deadline: Instant) {
-    if let Some(timer) = tokio_timer(&runtime, deadline) {
-        let mut timer = pin!(timer);
-        let end = poll_fn(|cx| poll_timer(&runtime, timer.as_mut(), cx)).await;
+    if let Some(mut timer) = tokio_timer(&runtime, deadline) {
+        let end = poll_fn(|cx| poll_timer(&runtime, &mut timer, deadline, cx)).await;
         if end == End::Due {
             return;
         }
@@ -48,31 +47,36 @@ enum End {
 
 /// Tokio's timer, if the caller is inside the runtime and the runtime has timers. Elsewhere its
 /// driver may not run: it may have ended, or wait for the very thread that blocks on the sleep.
-fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Sleep> {
+fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Timer> {
     let id = runtime.handle.id();
     if !is_inside(id) || TIMERLESS.contains(id) {
         return None;
     }
-    let timer = catch_unwind(|| sleep_until(deadline)).ok();
+    let timer = catch_unwind(|| Timer::new(id, deadline)).ok();
     if timer.is_none() {
         TIMERLESS.insert(id);
     }
     timer
 }
 
-fn poll_timer(runtime: &TokioRuntime, timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<End> {
+fn poll_timer(
+    runtime: &TokioRuntime,
+    timer: &mut Timer,
+    deadline: Instant,
+    cx: &mut Context<'_>,
+) -> Poll<End> {
     if !is_inside(runtime.handle.id()) {
         return Poll::Ready(End::Unusable);
     }
     // The context alone does not tell that the runtime has not ended: other threads can be in it.
     // A timer that panicked is only dropped after that, which tokio allows.
-    match catch_unwind(AssertUnwindSafe(|| timer.poll(cx))) {
+    match catch_unwind(AssertUnwindSafe(|| timer.poll(deadline, cx))) {
         Ok(poll) => poll.map(|()| End::Due),
         Err(_) => Poll::Ready(End::Unusable),
     }
 }
 
-fn is_inside(id: Id) -> bool {
+pub(super) fn is_inside(id: Id) -> bool {
     Handle::try_current().is_ok_and(|current| current.id() == id)
 }
 

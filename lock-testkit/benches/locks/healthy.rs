@@ -1,0 +1,102 @@
+//! Both sides while all servers are well.
+
+use std::time::Duration;
+
+use lock_testkit::RedisServer;
+
+use crate::BenchResult;
+use crate::args::Effort;
+use crate::ours::Ours;
+use crate::raw::Raw;
+use crate::report::{Row, Unit};
+use crate::side::{Side, all_at_once, one_by_one};
+use crate::stats::{Latency, median};
+
+const TASKS: usize = 64;
+const RESOURCE: &str = "bench";
+
+/// One task that acquires and releases.
+pub(crate) async fn sequential(
+    scenario: &'static str,
+    servers: &[RedisServer],
+    effort: &Effort,
+) -> BenchResult<Row> {
+    let (ours, raw) = sides(servers).await?;
+    let mut rounds = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        let mut took = (Vec::new(), Vec::new());
+        for turn in 0..effort.turns {
+            // Whoever goes second in one turn goes first in the next.
+            if turn % 2 == 0 {
+                took.0
+                    .extend(one_by_one(&ours, RESOURCE, effort.turn).await?);
+                took.1
+                    .extend(one_by_one(&raw, RESOURCE, effort.turn).await?);
+            } else {
+                took.1
+                    .extend(one_by_one(&raw, RESOURCE, effort.turn).await?);
+                took.0
+                    .extend(one_by_one(&ours, RESOURCE, effort.turn).await?);
+            }
+        }
+        rounds.0.push(Latency::of(took.0));
+        rounds.1.push(Latency::of(took.1));
+    }
+    let (ours, raw) = (Latency::median(&rounds.0), Latency::median(&rounds.1));
+    Ok(Row {
+        scenario,
+        nodes: servers.len(),
+        ours: ours.p50,
+        raw: raw.p50,
+        unit: Unit::Micros,
+        note: format!("p99 {:.0} / {:.0} µs", ours.p99, raw.p99),
+    })
+}
+
+/// Many tasks, each with a lock of its own.
+pub(crate) async fn parallel(
+    scenario: &'static str,
+    servers: &[RedisServer],
+    effort: &Effort,
+) -> BenchResult<Row> {
+    let (ours, raw) = sides(servers).await?;
+    let mut rounds = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        let mut rates = (Vec::new(), Vec::new());
+        for turn in 0..effort.turns {
+            if turn % 2 == 0 {
+                rates.0.push(all_at_once(&ours, TASKS, effort.turn).await?);
+                rates.1.push(all_at_once(&raw, TASKS, effort.turn).await?);
+            } else {
+                rates.1.push(all_at_once(&raw, TASKS, effort.turn).await?);
+                rates.0.push(all_at_once(&ours, TASKS, effort.turn).await?);
+            }
+        }
+        rounds.0.push(median(rates.0));
+        rounds.1.push(median(rates.1));
+    }
+    Ok(Row {
+        scenario,
+        nodes: servers.len(),
+        ours: median(rounds.0),
+        raw: median(rounds.1),
+        unit: Unit::PairsPerSecond,
+        note: format!("{TASKS} tasks"),
+    })
+}
+
+/// Both sides, connected and warm.
+async fn sides(servers: &[RedisServer]) -> BenchResult<(Ours, Raw)> {
+    let (ours, raw) = (Ours::new(servers)?, Raw::new(servers).await?);
+    warm_up(&ours).await?;
+    warm_up(&raw).await?;
+    Ok((ours, raw))
+}
+
+/// Opens connections, loads scripts, fills caches.
+pub(crate) async fn warm_up<S: Side>(side: &S) -> BenchResult<()> {
+    let turn = Duration::from_millis(100);
+    one_by_one(side, RESOURCE, turn).await?;
+    all_at_once(side, TASKS, turn).await?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What is printed: a table for people, or one JSON object a line.
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Less is better.
+    Micros,
+    /// More is better.
+    PairsPerSecond,
+}
+
+/// What came of one scenario.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) scenario: &'static str,
+    pub(crate) nodes: usize,
+    pub(crate) ours: f64,
+    pub(crate) raw: f64,
+    pub(crate) unit: Unit,
+    /// What else a person may want to know.
+    pub(crate) note: String,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Micros => "us",
+            Self::PairsPerSecond => "pairs/s",
+        }
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.ours / self.raw
+    }
+
+    /// What the ratio must be, in words, and whether it is.
+    fn target(&self) -> (&'static str, bool) {
+        let ratio = self.ratio();
+        match self.unit {
+            Unit::PairsPerSecond => (">= 0.85", ratio >= 0.85),
+            Unit::Micros if self.scenario.starts_with("seq") => ("<= 1.15", ratio <= 1.15),
+            Unit::Micros => ("<= 1.10", ratio <= 1.1),
+        }
+    }
+
+    fn json(&self) -> String {
+        let Self {
+            scenario,
+            nodes,
+            ours,
+            raw,
+            ..
+        } = self;
+        let (unit, ratio) = (self.unit.name(), self.ratio());
+        format!(
+            r#"{{"scenario":"{scenario}","nodes":{nodes},"ours":{ours:.1},"raw":{raw:.1},"unit":"{unit}","ratio":{ratio:.3}}}"#
+        )
+    }
+}
+
+/// Prints rows as they come.
+#[derive(Debug)]
+pub(crate) struct Report {
+    json: bool,
+}
+
+impl Report {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) fn start(&mut self, workers: usize, rounds: usize) {
+        if self.json {
+            return;
+        }
+        println!("Acquire and release, ours against the raw limit; with failing servers, against");
+        println!(
+            "our own healthy value. Own redis-servers on loopback; median of {rounds} rounds;"
+        );
+        println!("tokio's multi-thread runtime, {workers} workers. µs are the p50 of a pair.");
+        println!();
+        println!(
+            "{:9}{:>10}{:>10}  {:9}{:>5}  {:9}",
+            "scenario", "ours", "raw", "unit", "ratio", "target"
+        );
+    }
+
+    pub(crate) fn row(&mut self, row: &Row) {
+        if self.json {
+            println!("{}", row.json());
+            return;
+        }
+        let (target, is_met) = row.target();
+        println!(
+            "{:9}{:>10.1}{:>10.1}  {:9}{:>5.2}  {:9}{:7}{}",
+            row.scenario,
+            row.ours,
+            row.raw,
+            row.unit.name(),
+            row.ratio(),
+            target,
+            if is_met { "" } else { "MISSED" },
+            row.note,
+        );
+    }
+}
