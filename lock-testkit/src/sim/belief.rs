@@ -62,7 +62,12 @@ impl World {
         let hold = &self.ledger.holds[number];
         let clock = &self.clients[hold.client.0].monotonic;
         let until = clock.true_at(clock.at(now) + remaining);
-        if remaining.is_zero() || until <= hold.believed_until {
+        if remaining.is_zero() {
+            let hold = &mut self.ledger.holds[number];
+            hold.believed_until = hold.believed_until.min(now);
+            return;
+        }
+        if until <= hold.believed_until {
             return;
         }
         self.ledger.holds[number].believed_until = until;

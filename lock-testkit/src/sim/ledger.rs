@@ -148,6 +148,7 @@ pub struct Violation {
 
 /// All that is remembered of a run.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Ledger {
     pub(crate) attempts: Vec<AttemptFacts>,
     by_token: HashMap<Token, usize>,
@@ -156,8 +157,8 @@ pub struct Ledger {
     pub(crate) leftovers: Vec<Leftover>,
     /// The tokens of locks that may outlive their release.
     pub(crate) kept: HashSet<Token>,
-    /// The period of a tick job, and its late limit.
-    pub(crate) schedule: Option<(Duration, Duration)>,
+    /// Ticks that come when nothing is wrong any more, in milliseconds since the epoch.
+    pub(crate) quiet_ticks: Vec<u64>,
     pub(crate) peak_tasks: usize,
     pub(crate) peak_in_flight: usize,
     /// All beliefs.

@@ -156,6 +156,8 @@ pub(crate) struct Endpoint {
     pub(crate) is_suspect: bool,
     /// Acquires in flight that were sent since.
     pub(crate) probes: usize,
+    /// When the last of them was sent.
+    pub(crate) probed_at: Duration,
 }
 
 impl EndpointId {

@@ -19,6 +19,9 @@ use super::shared::Shared;
 use super::timer::Sleep;
 use super::world::{World, token_of};
 
+/// Who had less time than this is not suspect when it did not answer.
+const SUSPICIOUS: Duration = Duration::from_millis(10);
+
 /// A client's node: what a backend is in production.
 ///
 /// It keeps all numbered rules of [`RedisNode`]. Each client has one connection to each server at
@@ -49,7 +52,7 @@ impl SimNode {
         let cell = Cell::new();
         let timer = self.shared.sleep(self.id.client, within);
         let mut world = self.shared.world();
-        let is_probe = world.command_begins(self.id, &operation, with_source);
+        let is_probe = world.command_begins(self.id, &operation, with_source, within);
         let request = Request {
             operation: operation.clone(),
             with_source,
@@ -93,7 +96,7 @@ impl Exchange {
         self.cell.state().is_over = true;
         let mut world = self.shared.world();
         world.endpoint(self.id).probes -= usize::from(self.is_probe);
-        world.command_ends(self.id, &self.operation, &result);
+        world.command_ends(self.id, &self.operation, self.within, &result);
         result
     }
 
@@ -176,7 +179,13 @@ impl fmt::Debug for SimNode {
 /// What the ledger learns of calls.
 impl World {
     /// Returns whether it is an acquire to a server that is known not to answer.
-    fn command_begins(&mut self, id: EndpointId, operation: &Operation, with_source: bool) -> bool {
+    fn command_begins(
+        &mut self,
+        id: EndpointId,
+        operation: &Operation,
+        with_source: bool,
+        within: Duration,
+    ) -> bool {
         self.mark(Mark::Command);
         if with_source {
             self.mark(Mark::Resent);
@@ -207,7 +216,7 @@ impl World {
                     // It sets the key again for a lock that is held, whatever the server's state.
                     self.mark(Mark::Healed);
                 } else if was_suspect {
-                    self.begin_probe(id);
+                    self.begin_probe(id, within);
                     return true;
                 }
             }
@@ -215,11 +224,14 @@ impl World {
         false
     }
 
-    fn begin_probe(&mut self, id: EndpointId) {
+    fn begin_probe(&mut self, id: EndpointId, within: Duration) {
         self.mark(Mark::Probed);
+        let now = self.now;
         let endpoint = self.endpoint(id);
         endpoint.probes += 1;
-        if endpoint.probes > 1 {
+        let before = std::mem::replace(&mut endpoint.probed_at, now);
+        // A client that was paused is not waited for any more.
+        if endpoint.probes > 1 && now - before < within * 5 {
             let (client, server) = (id.client.0, id.server.0);
             let text = format!("client {client} probes node {server} twice at once");
             self.ledger.violation("bounds", text);
@@ -230,6 +242,7 @@ impl World {
         &mut self,
         id: EndpointId,
         operation: &Operation,
+        within: Duration,
         result: &Result<Reply, NodeError>,
     ) {
         let (told, mark) = match result {
@@ -242,7 +255,7 @@ impl World {
         endpoint.in_flight -= 1;
         match kind {
             Ok(_) | Err(NodeErrorKind::Server) => endpoint.is_suspect = false,
-            Err(NodeErrorKind::NoAnswer) => endpoint.is_suspect = true,
+            Err(NodeErrorKind::NoAnswer) if within >= SUSPICIOUS => endpoint.is_suspect = true,
             Err(_) => {}
         }
         let is_acquire = !matches!(

@@ -271,7 +271,8 @@ impl Tracked {
         match (before, after) {
             (None, Some(_)) => self.wrong("a lost lock was valid again".to_owned()),
             (None, None) if result.is_ok() => self.wrong("a lost lock was extended".to_owned()),
-            (Some(before), None) if before > now => {
+            // Who is told that the lock is lost does not call it valid any more.
+            (Some(before), None) if before > now && !matches!(result, Err(ExtendError::Lost)) => {
                 self.wrong(format!(
                     "an extension ended a lock early, {:?} early",
                     before - now

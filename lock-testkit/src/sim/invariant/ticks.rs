@@ -6,7 +6,6 @@ use super::Invariant;
 use crate::sim::ledger::{Ledger, TickResult, Violation};
 use crate::sim::plan::Plan;
 
-/// At most once is judged here; what was missed, by the workload, which knows its schedule.
 pub(super) struct Ticks;
 
 impl Invariant for Ticks {
@@ -27,6 +26,14 @@ impl Invariant for Ticks {
         for claim in &ledger.ticks {
             if claim.result == TickResult::Ran {
                 ran.entry(claim.tick).or_default().push(claim);
+            }
+        }
+        for tick in &ledger.quiet_ticks {
+            if !ran.contains_key(tick) {
+                violations.push(Violation {
+                    invariant: "ticks",
+                    text: format!("tick {tick} was missed, and nothing was wrong"),
+                });
             }
         }
         for (tick, claims) in ran {

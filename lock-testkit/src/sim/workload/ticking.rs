@@ -7,6 +7,7 @@ use lock_core::tick::{TickClaim, TickJob};
 
 use super::Workload;
 use crate::sim::chance::Chance;
+use crate::sim::fault::EPOCH;
 use crate::sim::ledger::{TickFacts, TickResult};
 use crate::sim::marks::Mark;
 use crate::sim::stage::{Seat, Stage};
@@ -40,9 +41,21 @@ impl Workload for Ticking {
         }
         let mut world = stage.shared.world();
         // A clock that was set back must catch up before ticks come again.
-        world.quiet_for = stage.plan.skew * 2 + late * 2 + period * 5 + second * 5;
-        world.ledger.schedule = Some((period, late));
+        world.quiet_for = stage.plan.skew * 3 + late * 4 + period * 5 + second * 5;
+        // Ticks whose whole window lies in the quiet time must not be missed.
+        let from = stage.plan.duration + stage.plan.skew * 2 + late * 2 + second * 5;
+        let to = stage.plan.duration + world.quiet_for - stage.plan.skew - late;
+        world.ledger.quiet_ticks = ticks(period, EPOCH + from, EPOCH + to);
     }
+}
+
+/// The ticks of a period in a span of time since the epoch, in milliseconds.
+fn ticks(period: Duration, from: Duration, to: Duration) -> Vec<u64> {
+    let millis = |duration: Duration| duration.as_millis() as u64;
+    let period = millis(period);
+    let first = millis(from).div_ceil(period);
+    let last = millis(to) / period;
+    (first..last).map(|number| number * period).collect()
 }
 
 async fn worker(seat: Seat, job: TickJob, mut chance: Chance) {
