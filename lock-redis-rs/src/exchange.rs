@@ -33,7 +33,8 @@ pub(crate) async fn execute(
             call.end(answer, within)
         }
         Admission::Wait(ticket, watch) => {
-            execute_queued(connector, command, within, ticket, &watch).await
+            // Boxed, so that the common call has no room for it and is cheap to move.
+            Box::pin(execute_queued(connector, command, within, ticket, &watch)).await
         }
     }
 }

@@ -224,17 +224,18 @@ async fn call(
     )
     .await;
     if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-        // The server does not know the script, so nothing ran: sends its source.
+        // The server does not know the script, so nothing ran: sends its source. Boxed, as all
+        // rare things here, so that a call stays small and cheap to move.
         let command = command.with_source();
-        result = send(
+        let sent = send(
             &attempt,
             node,
             purpose,
             &command,
             within,
             &mut may_be_behind,
-        )
-        .await;
+        );
+        result = Box::pin(sent).await;
     }
     let operation = command.operation();
     let key_answer = |reply| KeyAnswer::read(operation, &reply);
