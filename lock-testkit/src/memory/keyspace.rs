@@ -6,6 +6,20 @@ use std::time::Duration;
 use lock_core::node::{ExtendEntry, Operation};
 use lock_core::{NodeError, Reply, Token};
 
+/// As in the core: whether a script misbehaves in this way, for the simulator to notice.
+#[cfg(not(lock_mutants))]
+macro_rules! mutant {
+    ($name:ident) => {
+        false
+    };
+}
+#[cfg(lock_mutants)]
+macro_rules! mutant {
+    ($name:ident) => {
+        lock_core::mutants::is(lock_core::mutants::Mutant::$name)
+    };
+}
+
 /// How much of a foreign value a refusal tells, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
@@ -116,14 +130,20 @@ impl Keyspace {
     }
 
     fn extend(&mut self, entry: &ExtendEntry, at: Duration) -> i64 {
+        let wanted = at + entry.ttl.as_duration();
+        if mutant!(ExtendCreates) && self.live(&entry.key, at).is_none() {
+            self.set_token(&entry.key, &entry.token, wanted, at);
+        }
         let Some(held) = self.live(&entry.key, at) else {
             return 0;
         };
-        if !held.value.is(&entry.token) {
+        if !held.value.is(&entry.token) && !mutant!(ExtendWithoutCompare) {
             return -1;
         }
+        if mutant!(ExtendShortens) {
+            held.expires_at = Some(wanted);
+        }
         // A key without expiry has the PTTL -1, which is less than any ttl: it gets one.
-        let wanted = at + entry.ttl.as_duration();
         if held.expires_at.is_none_or(|present| present < wanted) {
             held.expires_at = Some(wanted);
         }
@@ -134,7 +154,7 @@ impl Keyspace {
         let Some(held) = self.live(key, at) else {
             return 0;
         };
-        if !held.value.is(token) {
+        if !held.value.is(token) && !mutant!(PlainDel) {
             return -1;
         }
         if keep.is_zero() {

@@ -43,6 +43,8 @@ fault_kinds! {
     Duplicate: "duplicate";
     /// Some messages take very long.
     Slow: "slow";
+    /// A connection becomes slow for the rest of its life; a new one is not.
+    Lag: "lag";
     /// A client and a server do not reach each other for a while.
     Partition: "partition";
     /// Nothing reaches a server from a client for a while.
@@ -126,6 +128,9 @@ impl FaultKind {
 /// What true wall clocks show when a simulation begins: 2030-01-01.
 pub(crate) const EPOCH: Duration = Duration::from_secs(1_893_456_000);
 
+/// How much later than usual a connection that lags delivers at most.
+const LONGEST_LAG: Duration = Duration::from_secs(3);
+
 /// One fault: what, where, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Strike {
@@ -158,6 +163,11 @@ impl World {
         match kind {
             FaultKind::Cut => self.each_link(client, server, Self::cut),
             FaultKind::HalfOpen => self.each_link(client, server, Self::deafen),
+            FaultKind::Lag => {
+                for link in self.links_of(|id| id.client == client && id.server == server) {
+                    self.lag(link, lasting.min(LONGEST_LAG));
+                }
+            }
             FaultKind::Partition | FaultKind::PartitionRequests | FaultKind::PartitionReplies => {
                 let id = self.endpoint_id(client, server);
                 let endpoint = self.endpoint(id);

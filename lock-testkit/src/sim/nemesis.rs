@@ -37,6 +37,9 @@ impl Nemesis {
                 longest: usual * 4,
                 ..NetworkRules::default()
             };
+            for link in 0..world.links.len() {
+                world.lag(link, Duration::ZERO);
+            }
             for server in &mut world.servers {
                 server.clear_fault();
             }

@@ -119,6 +119,8 @@ pub(crate) struct Link {
     /// Nothing arrives before what was sent earlier.
     last_request_at: Duration,
     last_reply_at: Duration,
+    /// How much longer than usual each message takes.
+    lag: Duration,
     next: u64,
     /// The client knows that it broke.
     is_broken: bool,
@@ -205,7 +207,7 @@ impl World {
     }
 
     pub(crate) fn send(&mut self, link: usize, mut request: Request) {
-        let way = self.way();
+        let way = self.way() + self.links[link].lag;
         let at = (self.now + way).max(self.links[link].last_request_at);
         let found = &mut self.links[link];
         request.number = found.next;
@@ -272,7 +274,8 @@ impl World {
             return;
         }
         let loses_reply = self.chance.happens(self.rules.loses_reply);
-        let at = (now + self.way()).max(self.links[link].last_reply_at);
+        let way = self.way() + self.links[link].lag;
+        let at = (now + way).max(self.links[link].last_reply_at);
         let found = &mut self.links[link];
         found.last_reply_at = at;
         found.replies.push_back(Answer {
@@ -353,6 +356,7 @@ impl World {
             replies: VecDeque::new(),
             last_request_at: Duration::ZERO,
             last_reply_at: Duration::ZERO,
+            lag: Duration::ZERO,
             next: 0,
             is_broken: false,
             is_deaf: false,
@@ -431,6 +435,11 @@ impl World {
         let is_of = |(_, link): &(usize, &Link)| !link.is_broken && matches(link.endpoint);
         let found = self.links.iter().enumerate().filter(is_of);
         found.map(|(number, _)| number).collect()
+    }
+
+    /// Whatever is sent on the connection from now on takes so much longer.
+    pub(crate) fn lag(&mut self, link: usize, lag: Duration) {
+        self.links[link].lag = lag;
     }
 
     /// The server's end of a connection vanishes without a word.

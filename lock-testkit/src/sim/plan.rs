@@ -11,8 +11,10 @@ use super::network::NetworkRules;
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// A number that chooses the workload.
+    /// A number that chooses the workload, unless one is named.
     pub workload: u64,
+    /// The name of the workload.
+    pub workload_named: Option<&'static str>,
     /// How many servers.
     pub servers: usize,
     /// How many must agree.
@@ -67,6 +69,7 @@ impl Plan {
         let mut plan = Self {
             seed,
             workload: chance.bits(),
+            workload_named: None,
             servers,
             quorum,
             clients: 2 + chance.index(4),
@@ -174,6 +177,22 @@ impl Plan {
         let round_trip = self.rules.usual.as_nanos() / 2;
         let rounds = 2 * self.node_timeout().as_nanos() / round_trip.max(1);
         usize::try_from(100 + 2 * WORKERS * rounds).unwrap_or(usize::MAX)
+    }
+
+    /// The same plan with another workload.
+    #[must_use]
+    pub fn with_workload(mut self, name: &'static str) -> Self {
+        self.workload_named = Some(name);
+        self
+    }
+
+    /// The same plan with these faults and no others.
+    #[must_use]
+    pub fn with_faults(mut self, kinds: &[FaultKind]) -> Self {
+        self.faults = kinds.to_vec();
+        let mut chance = Chance::new(self.seed ^ 0x7275_6c65);
+        self.choose_rules(&mut chance);
+        self
     }
 
     /// The same plan without some kinds of faults.

@@ -98,6 +98,10 @@ impl Scenario {
     }
 
     fn workload(&self, plan: &Plan) -> &dyn Workload {
+        let mut workloads = self.workloads.iter().map(|workload| &**workload);
+        if let Some(workload) = workloads.find(|it| Some(it.name()) == plan.workload_named) {
+            return workload;
+        }
         let count = self.workloads.len().max(1) as u64;
         let index = usize::try_from(plan.workload % count).unwrap_or_default();
         &*self.workloads[index]

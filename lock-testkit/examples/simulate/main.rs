@@ -5,11 +5,13 @@
 //! cargo run --release -p lock-testkit --example simulate -- --seed 17
 //! ```
 
+mod mutants;
+
 use std::process::ExitCode;
 use std::time::Instant;
 
 use lock_testkit::sim::{
-    Campaign, FaultKind, Mark, Outcome, Plan, Scenario, Tally, invariant, shrink, workload,
+    Campaign, FaultKind, MUTANTS, Mark, Outcome, Plan, Scenario, Tally, invariant, shrink, workload,
 };
 
 /// From so many seeds on, everything that is of interest must have happened.
@@ -17,7 +19,10 @@ const ENOUGH: u64 = 1000;
 
 const USAGE: &str = "\
 simulate --seeds N [--from M] [--threads T]   runs the seeds M to M+N-1 (M is 0, T is 2)
-simulate --seed N [--without fault,fault]     replays one, with a trace
+simulate --seed N                             replays one, with a trace
+    [--without fault,fault] [--only fault,fault] [--workload NAME]   bend the plans of both
+simulate --mutant NAME[,NAME] [--seeds N]     0 if the mutant was killed, 1 if it lived
+simulate --mutants                            the same for all of them
 simulate --list                               says what there is";
 
 #[derive(Debug, Default)]
@@ -27,6 +32,9 @@ struct Args {
     threads: Option<u64>,
     seed: Option<u64>,
     without: Vec<FaultKind>,
+    only: Option<Vec<FaultKind>>,
+    workload: Option<&'static str>,
+    mutants: Vec<String>,
     list: bool,
 }
 
@@ -41,8 +49,10 @@ fn main() -> ExitCode {
     if args.list {
         list();
         ExitCode::SUCCESS
+    } else if !args.mutants.is_empty() {
+        mutants::run(&args.mutants, args.seeds)
     } else if let Some(seed) = args.seed {
-        replay(seed, &args.without)
+        replay(args.plan(seed))
     } else {
         many(&args)
     }
@@ -58,11 +68,21 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--from" => parsed.from = number(value()?)?,
             "--threads" => parsed.threads = Some(number(value()?)?),
             "--seed" => parsed.seed = Some(number(value()?)?),
-            "--without" => {
-                for name in value()?.split(',') {
-                    let kind = FaultKind::of_name(name);
-                    parsed.without.push(kind.ok_or(format!("no fault {name}"))?);
-                }
+            "--without" => parsed.without = kinds(&value()?)?,
+            "--only" => parsed.only = Some(kinds(&value()?)?),
+            "--workload" => {
+                let name = value()?;
+                let all = workload::all();
+                let mut names = all.iter().map(|workload| workload.name());
+                let found = names.find(|it| *it == name);
+                parsed.workload = Some(found.ok_or(format!("no workload {name}"))?);
+            }
+            "--mutant" => parsed
+                .mutants
+                .extend(value()?.split(',').map(str::to_owned)),
+            "--mutants" => {
+                let names = MUTANTS.iter().map(|mutant| mutant.name.to_owned());
+                parsed.mutants.extend(names);
             }
             "--list" => parsed.list = true,
             _ => return Err(format!("what is {arg}?")),
@@ -71,7 +91,32 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(parsed)
 }
 
+fn kinds(names: &str) -> Result<Vec<FaultKind>, String> {
+    let kind = |name| FaultKind::of_name(name).ok_or(format!("no fault {name}"));
+    names.split(',').map(kind).collect()
+}
+
+impl Args {
+    fn plan(&self, seed: u64) -> Plan {
+        let mut plan = Plan::new(seed);
+        if let Some(workload) = self.workload {
+            plan = plan.with_workload(workload);
+        }
+        if let Some(only) = &self.only {
+            plan = plan.with_faults(only);
+        }
+        plan.without(&self.without)
+    }
+}
+
 fn list() {
+    for mutant in MUTANTS {
+        let bias = mutant.bias.text();
+        println!(
+            "mutant {} killed by {} ({bias})",
+            mutant.name, mutant.killed_by
+        );
+    }
     for invariant in invariant::all() {
         println!("invariant {} {}", invariant.name(), invariant.about());
     }
@@ -83,9 +128,9 @@ fn list() {
     }
 }
 
-fn replay(seed: u64, without: &[FaultKind]) -> ExitCode {
+fn replay(plan: Plan) -> ExitCode {
     let scenario = Scenario::new().traced();
-    let outcome = scenario.run(Plan::new(seed).without(without));
+    let outcome = scenario.run(plan);
     for line in &outcome.trace {
         println!("{line}");
     }
@@ -102,7 +147,8 @@ fn many(args: &Args) -> ExitCode {
     let scenario = Scenario::new();
     let started = Instant::now();
     let campaign = Campaign::new(&scenario).threads(threads);
-    let mut tally = campaign.run(args.from..args.from + count, Plan::new, |done| {
+    let plan = |seed| args.plan(seed);
+    let mut tally = campaign.run(args.from..args.from + count, plan, |done| {
         eprintln!("{done} of {count} seeds, {:.0?}", started.elapsed());
     });
     let took = started.elapsed().as_secs_f64();
