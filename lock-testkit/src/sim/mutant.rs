@@ -63,7 +63,17 @@ const fn mutant(name: &'static str, killed_by: &'static str, bias: Bias) -> Muta
 }
 
 /// Connections that are replaced while commands are under way on the old ones.
-const LAGGING: Bias = Bias::Faults("extending", &[FaultKind::Lag]);
+const LAGGING: Bias = Bias::Faults("extending", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
+/// Nodes that miss keys, and then lose them again on the way.
+const LOSING: Bias = Bias::Faults(
+    "extending",
+    &[
+        FaultKind::Stall,
+        FaultKind::PartitionRequests,
+        FaultKind::LoseRequests,
+    ],
+);
 
 /// Nodes that miss an extension.
 const STALLING: Bias = Bias::Faults(
@@ -85,7 +95,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("debts-forgotten", "leftovers", Bias::None),
     mutant("drop-without-release", "leftovers", Bias::None),
     mutant("extend-revives", "extension", Bias::None),
-    mutant("healed-keys-vote", "exclusion", Bias::None),
+    mutant("healed-keys-vote", "exclusion", LOSING),
     mutant("doubtful-keys-vote", "belief", LAGGING),
     mutant("extend-by-reachable", "belief", Bias::None),
     mutant("suspects-never-probed", "liveness", Bias::None),
