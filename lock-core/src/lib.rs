@@ -46,10 +46,28 @@
 //!   backends that run on tokio switch it on. Without it a [thread](runtime::ThreadRuntime) of this
 //!   crate does that work, under any executor.
 
+/// Whether the engine shall misbehave in this way, for the simulator to notice: never, unless it
+/// is compiled with `--cfg lock_mutants`.
+#[cfg(not(lock_mutants))]
+macro_rules! mutant {
+    ($name:ident) => {
+        false
+    };
+}
+#[cfg(lock_mutants)]
+macro_rules! mutant {
+    ($name:ident) => {
+        $crate::mutants::is($crate::mutants::Mutant::$name)
+    };
+}
+
 mod display;
 mod error;
 mod guard;
 mod lock;
+#[cfg(lock_mutants)]
+#[doc(hidden)]
+pub mod mutants;
 pub mod node;
 mod redlock;
 mod request;

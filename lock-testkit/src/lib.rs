@@ -46,6 +46,7 @@
 mod memory;
 #[cfg(unix)]
 mod server;
+pub mod sim;
 
 pub use memory::{Calls, Fault, MemoryNode};
 #[cfg(unix)]

@@ -109,14 +109,18 @@ impl<'a> Acquire<'a> {
         now: Duration,
         own: &[Token],
     ) -> Result<Held, Box<Defeat>> {
-        let mut trying = Trying::new(
-            Attempt::new(self.engine, &self.runtime, &self.plan, now),
-            asking,
-        );
+        let mut attempt = Attempt::new(self.engine, &self.runtime, &self.plan, now);
+        if mutant!(TokenReused) {
+            attempt.token = own.last().copied().unwrap_or(attempt.token);
+        }
+        let mut trying = Trying::new(attempt, asking);
         trying.vote().await;
         let attempt = Arc::clone(trying.calls.attempt());
         let now = self.runtime.now();
-        let valid_until = attempt.started.saturating_add(attempt.timing.validity);
+        let mut valid_until = attempt.started.saturating_add(attempt.timing.validity);
+        if mutant!(ElapsedNotSubtracted) {
+            valid_until = now.saturating_add(attempt.timing.validity);
+        }
         let verdict = trying.round.verdict(now, valid_until, own);
         // Nodes that answer at once may have decided before the last one was sent anything, and a
         // holder wants all of them. And who has refused by now needs no release.

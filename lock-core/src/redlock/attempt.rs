@@ -100,7 +100,7 @@ impl Attempt {
     /// the promise to keep it for a while.
     pub(crate) fn release_command(&self) -> Command {
         let until = Duration::from_nanos(self.hold_until.load(Ordering::SeqCst));
-        let keep = if until.is_zero() {
+        let keep = if until.is_zero() || mutant!(ClaimsDeletedOnRelease) {
             Duration::ZERO
         } else {
             until.saturating_sub(self.runtime.now())
@@ -185,7 +185,8 @@ impl Attempt {
 
     /// Keeps account of what a node said to an extension; whether its yes can be relied on.
     pub(crate) fn note_extend(&self, node: usize, answer: KeyAnswer, now: Duration) -> bool {
-        let is_sure = || nanos(now) >= self.doubt_until.load(Ordering::SeqCst);
+        let is_sure =
+            || mutant!(DoubtfulKeysVote) || nanos(now) >= self.doubt_until.load(Ordering::SeqCst);
         let is_granted = answer == KeyAnswer::Ours && (self.granted().contains(node) || is_sure());
         self.set_granted(node, is_granted);
         is_granted
@@ -205,6 +206,7 @@ impl Attempt {
         }
         match answer {
             Ok(_) => self.untouch(node),
+            Err(_) if mutant!(DebtsForgotten) => {}
             Err(_) => collector::owe(&self.engine, &self.runtime, node, self.debt()),
         }
     }

@@ -14,7 +14,7 @@ use crate::node::{Command, ExtendEntry, NodeError, Operation};
 pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError> {
     let attempt = held.attempt();
     let timing = attempt.engine.settings.timing(ttl)?;
-    if held.remaining().is_zero() {
+    if held.remaining().is_zero() && !mutant!(ExtendRevives) {
         return Err(ExtendError::Lost);
     }
     attempt.note_ttl(timing);
@@ -22,8 +22,14 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
     let mut extending = Extending::new(attempt, timing, started);
     match extending.vote().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
-        ExtendVerdict::Extended if held.remaining().is_zero() => Err(ExtendError::Lost),
+        ExtendVerdict::Extended if held.remaining().is_zero() && !mutant!(ExtendRevives) => {
+            Err(ExtendError::Lost)
+        }
         ExtendVerdict::Extended => {
+            let started = match mutant!(ExtendFromReplies) {
+                true => attempt.runtime.now(),
+                false => started,
+            };
             let valid_until = started.saturating_add(timing.validity);
             held.extend_validity(valid_until);
             extending.heal(valid_until).await;

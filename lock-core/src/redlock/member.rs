@@ -70,8 +70,11 @@ impl Member {
     /// Whether an acquire may ask the node at `now`, which then has `within` to answer. A probe
     /// ends with [`probe_ended`](Self::probe_ended), or lapses.
     pub(crate) fn admit(&self, now: Duration, within: Duration) -> Admission {
-        if !self.health().is_suspect() {
+        if !self.health().is_suspect() || mutant!(SuspectsNotSpared) {
             return Admission::Go;
+        }
+        if mutant!(SuspectsNeverProbed) {
+            return Admission::Skip;
         }
         let mut admission = Admission::Go;
         self.update(|health| {

@@ -48,6 +48,9 @@ pub(crate) async fn release(held: &Held) -> Result<(), ReleaseError> {
 
 /// Releases the lock unless that has happened already. Does not block.
 pub(crate) fn release_in_background(held: &Held) {
+    if mutant!(DropWithoutRelease) {
+        return;
+    }
     {
         let mut state = state(held.attempt());
         if !matches!(*state, ReleaseState::Idle) {

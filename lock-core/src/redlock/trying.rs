@@ -120,13 +120,27 @@ impl Trying {
     pub(crate) fn give_up(&mut self) {
         self.is_decided = true;
         self.calls.attempt().end();
+        if mutant!(NoCleanupAfterFailure) {
+            return;
+        }
+        if mutant!(LateGrantsForgotten) {
+            let attempt = self.calls.attempt();
+            let granted = attempt.granted();
+            for node in attempt
+                .touched()
+                .iter()
+                .filter(|node| !granted.contains(*node))
+            {
+                attempt.untouch(node);
+            }
+        }
         self.calls.start_releases();
     }
 }
 
 impl Drop for Trying {
     fn drop(&mut self) {
-        if !self.is_decided {
+        if !self.is_decided && !mutant!(NoCleanupAfterCancellation) {
             self.give_up();
         }
     }

@@ -6,6 +6,20 @@ use std::time::Duration;
 use lock_core::node::{ExtendEntry, Operation};
 use lock_core::{NodeError, Reply, Token};
 
+/// As in the core: whether a script misbehaves in this way, for the simulator to notice.
+#[cfg(not(lock_mutants))]
+macro_rules! mutant {
+    ($name:ident) => {
+        false
+    };
+}
+#[cfg(lock_mutants)]
+macro_rules! mutant {
+    ($name:ident) => {
+        lock_core::mutants::is(lock_core::mutants::Mutant::$name)
+    };
+}
+
 /// How much of a foreign value a refusal tells, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
@@ -17,21 +31,21 @@ const SWEEP_FROM: usize = 1024;
 /// Each method takes the instant at which it happens. A key with a ttl lives exactly that long and
 /// is gone at its last instant. A real server, which counts whole milliseconds, keeps it up to two
 /// milliseconds longer.
-#[derive(Debug)]
-pub(super) struct Keyspace {
+#[derive(Clone, Debug)]
+pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
     sweep_above: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     value: Value,
     expires_at: Option<Duration>,
 }
 
 /// What a key holds.
-#[derive(Debug)]
-pub(super) enum Value {
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A hash, a list or the like: `GET` answers WRONGTYPE.
     OtherType,
@@ -59,7 +73,7 @@ impl Entry {
 }
 
 impl Keyspace {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
@@ -67,7 +81,7 @@ impl Keyspace {
     }
 
     /// Carries an operation out, as one indivisible step.
-    pub(super) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
+    pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
         match operation {
             Operation::Acquire { key, token, ttl } => {
                 let free = self.live(key, at).is_none();
@@ -116,14 +130,20 @@ impl Keyspace {
     }
 
     fn extend(&mut self, entry: &ExtendEntry, at: Duration) -> i64 {
+        let wanted = at + entry.ttl.as_duration();
+        if mutant!(ExtendCreates) && self.live(&entry.key, at).is_none() {
+            self.set_token(&entry.key, &entry.token, wanted, at);
+        }
         let Some(held) = self.live(&entry.key, at) else {
             return 0;
         };
-        if !held.value.is(&entry.token) {
+        if !held.value.is(&entry.token) && !mutant!(ExtendWithoutCompare) {
             return -1;
         }
+        if mutant!(ExtendShortens) {
+            held.expires_at = Some(wanted);
+        }
         // A key without expiry has the PTTL -1, which is less than any ttl: it gets one.
-        let wanted = at + entry.ttl.as_duration();
         if held.expires_at.is_none_or(|present| present < wanted) {
             held.expires_at = Some(wanted);
         }
@@ -134,7 +154,7 @@ impl Keyspace {
         let Some(held) = self.live(key, at) else {
             return 0;
         };
-        if !held.value.is(token) {
+        if !held.value.is(token) && !mutant!(PlainDel) {
             return -1;
         }
         if keep.is_zero() {
@@ -149,7 +169,7 @@ impl Keyspace {
     }
 
     /// What the key holds, if it holds bytes.
-    pub(super) fn get(&mut self, key: &[u8], at: Duration) -> Option<Vec<u8>> {
+    pub(crate) fn get(&mut self, key: &[u8], at: Duration) -> Option<Vec<u8>> {
         match &self.live(key, at)?.value {
             Value::Bytes(bytes) => Some(bytes.clone()),
             Value::OtherType => None,
@@ -157,23 +177,23 @@ impl Keyspace {
     }
 
     /// What `PTTL` answers: -2 without a key, -1 without expiry.
-    pub(super) fn pttl(&mut self, key: &[u8], at: Duration) -> i64 {
+    pub(crate) fn pttl(&mut self, key: &[u8], at: Duration) -> i64 {
         self.live(key, at).map_or(-2, |entry| entry.pttl(at))
     }
 
     /// The keys that are there, in the order of their bytes.
-    pub(super) fn keys(&self, at: Duration) -> Vec<Vec<u8>> {
+    pub(crate) fn keys(&self, at: Duration) -> Vec<Vec<u8>> {
         let live = self.entries.iter().filter(|(_, entry)| entry.lives_at(at));
         live.map(|(key, _)| key.clone()).collect()
     }
 
     /// Sets a key to a value of somebody else's, without expiry.
-    pub(super) fn set(&mut self, key: &[u8], value: Value, at: Duration) {
+    pub(crate) fn set(&mut self, key: &[u8], value: Value, at: Duration) {
         self.insert(key, value, None, at);
     }
 
     /// Gives a key that is there this much longer to live.
-    pub(super) fn expire(&mut self, key: &[u8], ttl: Duration, at: Duration) -> bool {
+    pub(crate) fn expire(&mut self, key: &[u8], ttl: Duration, at: Duration) -> bool {
         let Some(entry) = self.live(key, at) else {
             return false;
         };
@@ -182,7 +202,7 @@ impl Keyspace {
     }
 
     /// Deletes a key; `false` if it was not there.
-    pub(super) fn remove(&mut self, key: &[u8], at: Duration) -> bool {
+    pub(crate) fn remove(&mut self, key: &[u8], at: Duration) -> bool {
         let there = self.live(key, at).is_some();
         self.entries.remove(key);
         there

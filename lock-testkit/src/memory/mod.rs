@@ -2,7 +2,7 @@
 
 mod calls;
 mod fault;
-mod keyspace;
+pub(crate) mod keyspace;
 mod server;
 
 use std::fmt;

@@ -167,7 +167,8 @@ impl AcquireRound {
         };
         let by_quorum = |holder: &&Holder| {
             let token = holder.token.as_deref();
-            token.is_some_and(|token| self.quorum.reached(named(token)))
+            let is_enough = |named| self.quorum.reached(named) || mutant!(RivalNamedByOne);
+            token.is_some_and(|token| is_enough(named(token)))
         };
         let is_own = |holder: &Holder| {
             let token = holder.token.as_deref();

@@ -57,6 +57,9 @@ impl Quorum {
 
     /// Whether so many votes are enough.
     pub(crate) fn reached(self, votes: usize) -> bool {
+        if mutant!(QuorumMinusOne) {
+            return votes >= (self.needed - 1).max(1);
+        }
         votes >= self.needed
     }
 
@@ -75,14 +78,20 @@ impl Quorum {
             refused,
             open,
         } = tally;
-        if self.reached(granted) {
+        let is_enough = mutant!(QuorumOfReachable) && open == 0 && 2 * granted > granted + refused;
+        if self.reached(granted) || is_enough {
             Standing::Won
         } else if self.reached(granted + open) {
             Standing::Open
         } else if self.reached(granted + refused) {
+            if mutant!(ContentionAsOutage) {
+                return Standing::Unavailable;
+            }
             Standing::Contended
         } else if self.reached(granted + refused + open) {
             Standing::Open
+        } else if mutant!(OutageAsContention) {
+            Standing::Contended
         } else {
             Standing::Unavailable
         }

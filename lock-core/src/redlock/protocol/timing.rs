@@ -32,7 +32,10 @@ impl Timing {
         let ttl = Ttl::new(ttl)?;
         let whole = ttl.as_duration();
         let node_timeout = node_timeout.unwrap_or(Self::MAX_NODE_TIMEOUT.min(whole / 10));
-        let drift = whole.mul_f64(drift_factor).saturating_add(DRIFT_BASE);
+        let mut drift = whole.mul_f64(drift_factor).saturating_add(DRIFT_BASE);
+        if mutant!(NoDrift) {
+            drift = Duration::ZERO;
+        }
         let validity = whole.saturating_sub(drift);
         if validity <= node_timeout {
             return Err(InvalidInput::TtlLeavesNothing {

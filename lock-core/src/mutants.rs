@@ -1,0 +1,97 @@
+//! Ways in which the engine misbehaves on purpose, so that the simulator can show that it would
+//! notice. Compiled with `--cfg lock_mutants` only; without it the hooks are the constant `false`.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+macro_rules! mutants {
+    ($($(#[doc = $about:literal])* $name:ident = $text:literal;)*) => {
+        /// A way to misbehave.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Mutant {
+            $($(#[doc = $about])* $name,)*
+        }
+
+        impl Mutant {
+            const ALL: &[(Self, &'static str)] = &[$((Self::$name, $text)),*];
+        }
+    };
+}
+
+mutants! {
+    /// One vote less is enough.
+    QuorumMinusOne = "quorum-minus-one";
+    /// The majority of the nodes that answered is enough.
+    QuorumOfReachable = "quorum-of-reachable";
+    /// An acquired lock is valid from the moment of its last vote on.
+    ElapsedNotSubtracted = "elapsed-not-subtracted";
+    /// An extended lock is valid from the moment of its last vote on.
+    ExtendFromReplies = "extend-from-replies";
+    /// Clocks are taken to run alike.
+    NoDrift = "no-drift";
+    /// All attempts of a call have one token.
+    TokenReused = "token-reused";
+    /// A failed attempt releases nothing.
+    NoCleanupAfterFailure = "no-cleanup-after-failure";
+    /// A cancelled attempt releases nothing.
+    NoCleanupAfterCancellation = "no-cleanup-after-cancellation";
+    /// A failed attempt releases only where it was granted by then.
+    LateGrantsForgotten = "late-grants-forgotten";
+    /// A release without an answer is not sent again.
+    DebtsForgotten = "debts-forgotten";
+    /// A dropped guard releases nothing.
+    DropWithoutRelease = "drop-without-release";
+    /// An extension succeeds on a lock whose validity has ended.
+    ExtendRevives = "extend-revives";
+    /// A node that forgot the key counts as having extended it, since it gets it again.
+    HealedKeysVote = "healed-keys-vote";
+    /// A key counts though the command that set it had no answer, so that a release may be on its
+    /// way behind it.
+    DoubtfulKeysVote = "doubtful-keys-vote";
+    /// An extension needs the majority of the nodes that answered.
+    ExtendByReachable = "extend-by-reachable";
+    /// A node that did not answer once is never asked again.
+    SuspectsNeverProbed = "suspects-never-probed";
+    /// A node that does not answer is asked by everybody all the same.
+    SuspectsNotSpared = "suspects-not-spared";
+    /// A release deletes a lock that was to be kept.
+    ClaimsDeletedOnRelease = "claims-deleted-on-release";
+    /// Contention is reported as an outage.
+    ContentionAsOutage = "contention-as-outage";
+    /// An outage is reported as contention.
+    OutageAsContention = "outage-as-contention";
+    /// A holder that one node names is believed to hold the lock.
+    RivalNamedByOne = "rival-named-by-one";
+    /// A release deletes whatever is there.
+    PlainDel = "plain-del";
+    /// An extension extends whatever is there.
+    ExtendWithoutCompare = "extend-without-compare";
+    /// An extension sets a key that is not there.
+    ExtendCreates = "extend-creates";
+    /// An extension sets the new ttl even if the old one lasted longer.
+    ExtendShortens = "extend-shortens";
+}
+
+/// The number of the active mutant plus one.
+static ACTIVE: AtomicU8 = AtomicU8::new(0);
+
+/// Makes the whole process misbehave in the way of this name, or not at all; `false` if there is
+/// no such way.
+pub fn activate(name: Option<&str>) -> bool {
+    let number = match name {
+        None => Some(0),
+        Some(name) => {
+            let mut all = Mutant::ALL.iter();
+            let found = all.find(|(_, text)| *text == name);
+            found.map(|(mutant, _)| *mutant as u8 + 1)
+        }
+    };
+    ACTIVE.store(number.unwrap_or_default(), Ordering::SeqCst);
+    number.is_some()
+}
+
+/// Whether the process misbehaves in this way.
+#[must_use]
+pub fn is(mutant: Mutant) -> bool {
+    ACTIVE.load(Ordering::Relaxed) == mutant as u8 + 1
+}

@@ -1,0 +1,157 @@
+//! What holders believe, in true time, and whether the servers bear it out.
+
+use std::time::Duration;
+
+use lock_core::LockGuard;
+
+use super::ledger::Hold;
+use super::marks::Mark;
+use super::tasks::ClientId;
+use super::world::World;
+
+/// How long before its end a belief is held against the servers.
+const JUST_BEFORE: Duration = Duration::from_micros(1);
+
+impl World {
+    /// A client was handed a guard that says that so much remains.
+    pub(crate) fn begin_hold(
+        &mut self,
+        client: ClientId,
+        guard: &LockGuard,
+        remaining: Duration,
+    ) -> usize {
+        let now = self.now;
+        let attempt = self.ledger.attempt_of(guard.token());
+        let Some(attempt) = attempt else {
+            // A lock of another kind: the belief counts all the same, but not what servers hold.
+            let hold = Hold {
+                client,
+                key: guard.resource().to_vec(),
+                token: None,
+                asked_at: now,
+                acquired_at: now,
+                believed_until: now,
+                ended_at: None,
+            };
+            return self.push_hold(hold, remaining);
+        };
+        let hold = Hold {
+            client,
+            key: attempt.key.clone(),
+            token: Some(attempt.token),
+            asked_at: attempt.started,
+            acquired_at: now,
+            believed_until: now,
+            ended_at: None,
+        };
+        self.push_hold(hold, remaining)
+    }
+
+    fn push_hold(&mut self, hold: Hold, remaining: Duration) -> usize {
+        let number = self.ledger.holds.len();
+        let client = hold.client.0;
+        self.note(|| format!("client {client}: holds, {remaining:?} left"));
+        self.ledger.holds.push(hold);
+        self.renew_hold(number, remaining);
+        number
+    }
+
+    /// The holder believes that so much remains.
+    pub(crate) fn renew_hold(&mut self, number: usize, remaining: Duration) {
+        let now = self.now;
+        let hold = &self.ledger.holds[number];
+        let clock = &self.clients[hold.client.0].monotonic;
+        let until = clock.true_at(clock.at(now) + remaining);
+        if remaining.is_zero() {
+            let hold = &mut self.ledger.holds[number];
+            hold.believed_until = hold.believed_until.min(now);
+            return;
+        }
+        if until <= hold.believed_until {
+            return;
+        }
+        self.ledger.holds[number].believed_until = until;
+        let judged_at = until.saturating_sub(JUST_BEFORE).max(now);
+        self.at(judged_at, move |world| world.judge_belief(number, until));
+    }
+
+    /// The holder gives the lock back; `true` if he had not before.
+    pub(crate) fn end_hold(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let hold = &mut self.ledger.holds[number];
+        if hold.ended_at.is_some() {
+            return false;
+        }
+        hold.ended_at = Some(now);
+        if now > hold.believed_until {
+            self.mark(Mark::Expired);
+        }
+        true
+    }
+
+    /// The lock was asked to stay taken until then by the client's clock, release or not.
+    pub(crate) fn keep_hold(&mut self, number: usize, until: Duration) {
+        let hold = &self.ledger.holds[number];
+        let Some(token) = hold.token else {
+            return;
+        };
+        let clock = &self.clients[hold.client.0].monotonic;
+        // The keys live no longer than their ttl, which began a little before the lock was won.
+        let until = clock.true_at(until).min(hold.believed_until);
+        let left = until.saturating_sub(self.now);
+        self.ledger.kept.insert(token);
+        // Servers' clocks may be faster, and count whole milliseconds.
+        let sure = left.mul_f64(0.97).saturating_sub(Duration::from_millis(3));
+        self.after(sure, move |world| world.judge_keeping(number));
+    }
+
+    fn judge_keeping(&mut self, number: usize) {
+        let hold = self.ledger.holds[number].clone();
+        let held = self.holding(&hold);
+        if !self.ledger.clocks_failed && held < self.quorum {
+            let client = hold.client.0;
+            let text = format!("client {client} was to keep its lock, {held} nodes have it");
+            self.ledger.violation("keeping", text);
+        }
+    }
+
+    /// How many servers hold the lock's key, or forgot it since it was asked for.
+    fn holding(&mut self, hold: &Hold) -> usize {
+        let now = self.now;
+        let mut set = 0_u64;
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let token = hold.token.as_ref();
+            if token.is_some_and(|token| server.holds(&hold.key, token, now)) {
+                set |= 1 << number;
+            }
+        }
+        let during = hold.asked_at..=now;
+        for forgetting in &self.ledger.forgettings {
+            if during.contains(&forgetting.at) {
+                set |= 1 << forgetting.server.0;
+            }
+        }
+        set.count_ones() as usize
+    }
+
+    /// Just before a belief ends: a quorum of servers must hold the key still, or have forgotten
+    /// it against the rules.
+    fn judge_belief(&mut self, number: usize, until: Duration) {
+        let hold = self.ledger.holds[number].clone();
+        let is_over = hold.ended_at.is_some() || hold.believed_until != until;
+        if hold.token.is_none() || is_over || self.ledger.clocks_failed {
+            return;
+        }
+        let held = self.holding(&hold);
+        if held < self.quorum {
+            self.ledger.violation(
+                "belief",
+                format!(
+                    "client {} believes until {until:?}, but only {held} nodes hold its key or \
+                     forgot it, where {} must",
+                    hold.client.0, self.quorum
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Many seeds.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::marks::{Mark, Marks};
+use super::plan::Plan;
+use super::run::{Outcome, Scenario};
+
+/// Many seeds on several threads, each seed on one.
+#[derive(Debug)]
+pub struct Campaign<'s> {
+    scenario: &'s Scenario,
+    threads: usize,
+    stop_after: usize,
+}
+
+/// What many runs came to.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Tally {
+    /// How many runs.
+    pub runs: u64,
+    /// How many stayed within the assumptions under which exclusion is promised.
+    pub within_budget: u64,
+    /// How many had servers that forgot, and stayed within nevertheless.
+    pub forgetful_within_budget: u64,
+    /// How much true time went by in them.
+    pub simulated: Duration,
+    /// What happened how often.
+    pub marks: Marks,
+    /// The runs in which something did not hold, by seed.
+    pub failures: Vec<Outcome>,
+}
+
+impl<'s> Campaign<'s> {
+    /// A campaign on one thread that stops at the tenth failure.
+    #[must_use]
+    pub fn new(scenario: &'s Scenario) -> Self {
+        Self {
+            scenario,
+            threads: 1,
+            stop_after: 10,
+        }
+    }
+
+    /// On so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Stops when so many runs have failed.
+    #[must_use]
+    pub fn stop_after(mut self, failures: usize) -> Self {
+        self.stop_after = failures.max(1);
+        self
+    }
+
+    /// Runs the seeds, with the plan that is made of each. `done` is told now and then how many
+    /// have been run.
+    pub fn run(
+        &self,
+        seeds: Range<u64>,
+        plan: impl Fn(u64) -> Plan + Sync,
+        done: impl Fn(u64) + Sync,
+    ) -> Tally {
+        let next = AtomicU64::new(seeds.start);
+        let is_over = AtomicBool::new(false);
+        let work = || {
+            let mut tally = Tally::default();
+            while !is_over.load(Ordering::Relaxed) {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    break;
+                }
+                tally.add(self.scenario.run(plan(seed)));
+                if tally.failures.len() >= self.stop_after {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+                if (seed + 1).is_multiple_of(1000) {
+                    done(seed + 1 - seeds.start);
+                }
+            }
+            tally
+        };
+        let mut whole = Tally::default();
+        thread::scope(|scope| {
+            let threads = (0..self.threads).map(|_| scope.spawn(work));
+            for thread in threads.collect::<Vec<_>>() {
+                match thread.join() {
+                    Ok(tally) => whole.merge(tally),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        whole.failures.sort_by_key(|outcome| outcome.plan.seed);
+        whole
+    }
+}
+
+impl Tally {
+    fn add(&mut self, outcome: Outcome) {
+        self.runs += 1;
+        self.within_budget += u64::from(outcome.within_budget);
+        self.forgetful_within_budget += u64::from(outcome.within_budget && outcome.forgot);
+        self.simulated += outcome.simulated;
+        self.marks.merge(&outcome.marks);
+        if !outcome.violations.is_empty() {
+            self.failures.push(outcome);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.within_budget += other.within_budget;
+        self.forgetful_within_budget += other.forgetful_within_budget;
+        self.simulated += other.simulated;
+        self.marks.merge(&other.marks);
+        self.failures.extend(other.failures);
+    }
+
+    /// What must happen in a campaign of some length and did not.
+    #[must_use]
+    pub fn never_happened(&self) -> Vec<Mark> {
+        let marks = Mark::ALL.iter().copied();
+        marks
+            .filter(|mark| mark.must_happen() && self.marks.count(*mark) == 0)
+            .collect()
+    }
+}

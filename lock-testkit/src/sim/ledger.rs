@@ -1,0 +1,236 @@
+//! What happened, as far as invariants are judged by it.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use lock_core::Token;
+
+use super::marks::{Mark, Marks};
+use super::plan::Plan;
+use super::server::ServerId;
+use super::tasks::ClientId;
+
+/// The most servers of one simulation.
+pub(crate) const MAX_SERVERS: usize = 16;
+
+/// What a client was told by one server about one attempt to acquire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Told {
+    /// Nothing: it was not asked, or nothing came back.
+    #[default]
+    Nothing,
+    /// Yes.
+    Granted,
+    /// No.
+    Refused,
+    /// The call failed.
+    Failed,
+}
+
+/// What went on between one attempt and one server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dealing {
+    pub(crate) told: Told,
+    pub(crate) told_at: Duration,
+    pub(crate) asked: u16,
+    pub(crate) releases: u16,
+    pub(crate) is_owed: bool,
+    pub(crate) is_late: bool,
+    pub(crate) extends: u16,
+}
+
+/// One attempt to acquire, known by its token.
+#[derive(Clone, Debug)]
+pub(crate) struct AttemptFacts {
+    pub(crate) client: ClientId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) token: Token,
+    /// The true moment of its first command.
+    pub(crate) started: Duration,
+    pub(crate) dealings: [Dealing; MAX_SERVERS],
+}
+
+/// A lock that somebody believes to hold.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// Who.
+    pub client: ClientId,
+    /// The lock's key.
+    pub key: Vec<u8>,
+    /// The owner value, unless it is a lock of another kind.
+    pub token: Option<Token>,
+    /// The true moment at which the attempt that won sent its first command.
+    pub asked_at: Duration,
+    /// The true moment at which the guard was handed out.
+    pub acquired_at: Duration,
+    /// Until when the holder believes in it, in true time.
+    pub believed_until: Duration,
+    /// When it was given back, if it was.
+    pub ended_at: Option<Duration>,
+}
+
+impl Hold {
+    /// When the belief ended, in true time.
+    #[must_use]
+    pub fn end(&self) -> Duration {
+        self.ended_at
+            .map_or(self.believed_until, |ended| ended.min(self.believed_until))
+    }
+}
+
+/// A server lost keys, or moved their ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Forgetting {
+    /// When.
+    pub at: Duration,
+    /// Which server.
+    pub server: ServerId,
+}
+
+/// What came of a call to acquire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallResult {
+    Acquired,
+    /// With what its error says that the nodes said; empty if there was no error.
+    Contended(Vec<Told>),
+    Unavailable(Vec<Told>),
+    TooSlow,
+    Cancelled,
+    Other,
+}
+
+/// A call to acquire.
+#[derive(Clone, Debug)]
+pub(crate) struct CallFacts {
+    pub(crate) client: ClientId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) began: Duration,
+    pub(crate) ended: Duration,
+    pub(crate) result: CallResult,
+}
+
+/// What came of a tick for one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TickResult {
+    Ran,
+    Claimed,
+    Late,
+    Unavailable,
+}
+
+/// A claim of a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TickFacts {
+    pub(crate) tick: u64,
+    pub(crate) client: ClientId,
+    pub(crate) result: TickResult,
+    pub(crate) ended: Duration,
+}
+
+/// A key that should not be there any more.
+#[derive(Clone, Debug)]
+pub(crate) struct Leftover {
+    pub(crate) server: ServerId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) token: Option<Token>,
+    pub(crate) left: Duration,
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's name.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+/// All that is remembered of a run.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Ledger {
+    pub(crate) attempts: Vec<AttemptFacts>,
+    by_token: HashMap<Token, usize>,
+    pub(crate) calls: Vec<CallFacts>,
+    pub(crate) ticks: Vec<TickFacts>,
+    pub(crate) leftovers: Vec<Leftover>,
+    /// The tokens of locks that may outlive their release.
+    pub(crate) kept: HashSet<Token>,
+    /// Ticks that come when nothing is wrong any more, in milliseconds since the epoch.
+    pub(crate) quiet_ticks: Vec<u64>,
+    pub(crate) peak_tasks: usize,
+    pub(crate) peak_in_flight: usize,
+    /// All beliefs.
+    pub holds: Vec<Hold>,
+    /// All forgetting.
+    pub forgettings: Vec<Forgetting>,
+    /// What was found wrong while it happened.
+    pub violations: Vec<Violation>,
+    /// What happened how often.
+    pub marks: Marks,
+    /// Whether a clock left its bounds, so that nothing can be promised.
+    pub clocks_failed: bool,
+}
+
+impl Ledger {
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        self.marks.add(mark);
+    }
+
+    pub(crate) fn violation(&mut self, invariant: &'static str, text: String) {
+        self.violations.push(Violation { invariant, text });
+    }
+
+    pub(crate) fn attempt(&self, token: &Token) -> Option<&AttemptFacts> {
+        self.attempts.get(*self.by_token.get(token)?)
+    }
+
+    /// The attempt whose token has this text: mostly one of the last.
+    pub(crate) fn attempt_of(&self, token: &str) -> Option<&AttemptFacts> {
+        let is_it = |attempt: &&AttemptFacts| attempt.token.as_str() == token;
+        self.attempts.iter().rev().find(is_it)
+    }
+
+    /// The attempt with a token, which a command to some server has just named.
+    pub(crate) fn attempt_mut(
+        &mut self,
+        client: ClientId,
+        key: &[u8],
+        token: Token,
+        now: Duration,
+    ) -> &mut AttemptFacts {
+        let next = self.attempts.len();
+        let index = *self.by_token.entry(token).or_insert(next);
+        if index == next {
+            self.attempts.push(AttemptFacts {
+                client,
+                key: key.to_vec(),
+                token,
+                started: now,
+                dealings: [Dealing::default(); MAX_SERVERS],
+            });
+        }
+        &mut self.attempts[index]
+    }
+
+    /// Whether clocks stayed within their bounds, and no more servers forgot in any two ttls than
+    /// exclusion survives.
+    #[must_use]
+    pub fn is_within_budget(&self, plan: &Plan) -> bool {
+        let is_fine = |forgetting: &Forgetting| {
+            let to = forgetting.at.saturating_add(plan.ttl * 2);
+            self.forgetful(forgetting.at, to) <= plan.survives_forgetful()
+        };
+        !self.clocks_failed && self.forgettings.iter().all(is_fine)
+    }
+
+    /// How many servers forgot something in this span of true time.
+    #[must_use]
+    pub fn forgetful(&self, from: Duration, to: Duration) -> usize {
+        let during = |forgetting: &&Forgetting| (from..=to).contains(&forgetting.at);
+        let servers = self.forgettings.iter().filter(during);
+        let set = servers.fold(0_u64, |set, forgetting| set | (1 << forgetting.server.0));
+        set.count_ones() as usize
+    }
+}

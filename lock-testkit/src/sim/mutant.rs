@@ -1,0 +1,111 @@
+//! Ways in which the engine can be made to misbehave, and who shall notice.
+
+use super::fault::FaultKind;
+use super::plan::Plan;
+
+/// A way to misbehave, compiled into the engine with `--cfg lock_mutants`.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Mutant {
+    /// Its name.
+    pub name: &'static str,
+    /// The invariant that is meant to notice.
+    pub killed_by: &'static str,
+    /// What its seeds lean towards, since it shows too rarely in those of a campaign.
+    pub bias: Bias,
+}
+
+/// What the plans of seeds lean towards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bias {
+    /// Nothing: the seeds of a campaign.
+    #[default]
+    None,
+    /// One workload, with the faults of the seed.
+    Workload(&'static str),
+    /// One workload, with these faults alone.
+    Faults(&'static str, &'static [FaultKind]),
+}
+
+impl Bias {
+    /// The plan of a seed, leaning.
+    #[must_use]
+    pub fn plan(self, seed: u64) -> Plan {
+        let plan = Plan::new(seed);
+        match self {
+            Self::None => plan,
+            Self::Workload(workload) => plan.with_workload(workload),
+            Self::Faults(workload, faults) => plan.with_workload(workload).with_faults(faults),
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self {
+            Self::None => "seeds of a campaign".to_owned(),
+            Self::Workload(workload) => format!("biased: workload {workload}"),
+            Self::Faults(workload, faults) => {
+                let faults = faults.iter().map(|kind| kind.name()).collect::<Vec<_>>();
+                format!("biased: workload {workload}, faults {}", faults.join(" "))
+            }
+        }
+    }
+}
+
+const fn mutant(name: &'static str, killed_by: &'static str, bias: Bias) -> Mutant {
+    Mutant {
+        name,
+        killed_by,
+        bias,
+    }
+}
+
+/// Connections that are replaced while commands are under way on the old ones.
+const LAGGING: Bias = Bias::Faults("extending", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
+/// Nodes that miss keys, and then lose them again on the way.
+const LOSING: Bias = Bias::Faults(
+    "extending",
+    &[
+        FaultKind::Stall,
+        FaultKind::PartitionRequests,
+        FaultKind::LoseRequests,
+    ],
+);
+
+/// Nodes that miss an extension.
+const STALLING: Bias = Bias::Faults(
+    "extending",
+    &[FaultKind::Stall, FaultKind::PartitionRequests],
+);
+
+/// All mutants.
+pub const MUTANTS: &[Mutant] = &[
+    mutant("quorum-minus-one", "exclusion", Bias::None),
+    mutant("quorum-of-reachable", "exclusion", Bias::None),
+    mutant("elapsed-not-subtracted", "belief", Bias::None),
+    mutant("extend-from-replies", "belief", Bias::None),
+    mutant("no-drift", "belief", Bias::None),
+    mutant("token-reused", "belief", Bias::None),
+    mutant("no-cleanup-after-failure", "leftovers", Bias::None),
+    mutant("no-cleanup-after-cancellation", "leftovers", Bias::None),
+    mutant("late-grants-forgotten", "leftovers", Bias::None),
+    mutant("debts-forgotten", "leftovers", Bias::None),
+    mutant("drop-without-release", "leftovers", Bias::None),
+    mutant("extend-revives", "extension", Bias::None),
+    mutant("healed-keys-vote", "exclusion", LOSING),
+    mutant("doubtful-keys-vote", "belief", LAGGING),
+    mutant("extend-by-reachable", "belief", Bias::None),
+    mutant("suspects-never-probed", "liveness", Bias::None),
+    mutant("suspects-not-spared", "bounds", Bias::None),
+    mutant("claims-deleted-on-release", "keeping", Bias::None),
+    mutant("contention-as-outage", "blame", Bias::None),
+    mutant("outage-as-contention", "blame", Bias::None),
+    mutant("rival-named-by-one", "ticks", Bias::None),
+    mutant("plain-del", "exclusion", Bias::None),
+    mutant("extend-without-compare", "belief", STALLING),
+    mutant("extend-creates", "leftovers", Bias::None),
+    mutant("extend-shortens", "belief", Bias::None),
+];

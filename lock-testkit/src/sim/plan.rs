@@ -1,0 +1,226 @@
+//! What a seed stands for.
+
+use std::time::Duration;
+
+use super::chance::Chance;
+use super::fault::FaultKind;
+use super::network::NetworkRules;
+
+/// The shape of one simulation, all of it from the seed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// A number that chooses the workload, unless one is named.
+    pub workload: u64,
+    /// The name of the workload.
+    pub workload_named: Option<&'static str>,
+    /// How many servers.
+    pub servers: usize,
+    /// How many must agree.
+    pub quorum: usize,
+    /// How many client processes.
+    pub clients: usize,
+    /// How many resources they compete for.
+    pub resources: usize,
+    /// The usual ttl.
+    pub ttl: Duration,
+    /// By which share the rates of clocks may differ.
+    pub drift_factor: f64,
+    /// How far the rates of the servers' and of the clients' clocks are off, in parts per billion.
+    pub server_rate_ppb: i64,
+    /// The same for clients.
+    pub client_rate_ppb: i64,
+    /// Whether these rates are within what the drift factor allows.
+    pub rates_are_fine: bool,
+    /// How far wall clocks of clients are off at most.
+    pub skew: Duration,
+    /// The kinds of faults that there are.
+    pub faults: Vec<FaultKind>,
+    /// Only so many servers ever forget; the whole number of them if none is spared.
+    pub forgetful_servers: usize,
+    /// The mean pause between faults, and how long they last at most.
+    pub fault_every: Duration,
+    /// The longest that a fault lasts.
+    pub fault_lasts: Duration,
+    /// How long work and faults go on.
+    pub duration: Duration,
+    pub(crate) rules: NetworkRules,
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        // A generator apart from the world's, so that leaving out a fault leaves the rest alone.
+        let mut chance = Chance::new(seed ^ 0x706c_616e);
+        let servers = *chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 7]).unwrap_or(&3);
+        let majority = servers / 2 + 1;
+        let larger = majority + chance.index(servers - majority + 1);
+        let quorum = if chance.happens(0.25) {
+            larger
+        } else {
+            majority
+        };
+        let ttl = chance.magnitude(60 * MS, 120_000 * MS);
+        let duration = (ttl * 6).clamp(1_500 * MS, 120_000 * MS);
+        let mut plan = Self {
+            seed,
+            workload: chance.bits(),
+            workload_named: None,
+            servers,
+            quorum,
+            clients: 2 + chance.index(4),
+            resources: 1 + chance.index(2),
+            ttl,
+            drift_factor: 0.01,
+            server_rate_ppb: 0,
+            client_rate_ppb: 0,
+            rates_are_fine: true,
+            skew: chance.magnitude(MS, 4_900 * MS),
+            faults: Vec::new(),
+            forgetful_servers: servers,
+            fault_every: duration / (4 + chance.index(40) as u32),
+            fault_lasts: chance.magnitude(MS, duration / 4),
+            duration,
+            rules: NetworkRules::default(),
+        };
+        plan.choose_rates(&mut chance);
+        plan.choose_faults(&mut chance);
+        plan.choose_rules(&mut chance);
+        plan
+    }
+
+    /// The most servers that may forget within a lock's life without harm to exclusion: two
+    /// quorums share so many servers less one.
+    #[must_use]
+    pub fn survives_forgetful(&self) -> usize {
+        (2 * self.quorum).saturating_sub(self.servers + 1)
+    }
+
+    fn choose_rates(&mut self, chance: &mut Chance) {
+        // One in four runs as near to the limit as it may: servers fast, clients slow, 0.98 %
+        // apart, where 1 / 0.99 is 1.01 % apart.
+        (self.server_rate_ppb, self.client_rate_ppb) = match chance.below(8) {
+            0 | 1 => (4_900_000, -4_900_000),
+            2 => (-4_900_000, 4_900_000),
+            3 => {
+                self.rates_are_fine = false;
+                (30_000_000, -30_000_000)
+            }
+            _ => (
+                chance.between(-4_000_000, 4_000_000),
+                chance.between(-4_000_000, 4_000_000),
+            ),
+        };
+    }
+
+    fn choose_faults(&mut self, chance: &mut Chance) {
+        // One in eight has none at all, the others some, each with a density of its own.
+        if chance.happens(0.125) {
+            return;
+        }
+        let density = 0.05 + 0.4 * chance.unit();
+        for kind in FaultKind::ALL {
+            // These two put the whole run, or much of it, out of the budget.
+            let rare = matches!(kind, FaultKind::LostSuspend | FaultKind::KillClient);
+            let density = if rare { density / 8.0 } else { density };
+            if chance.happens(density) {
+                self.faults.push(*kind);
+            }
+        }
+        // Most runs with servers that forget stay within what their quorum survives.
+        match chance.below(4) {
+            0 => {}
+            1 => self.faults.retain(|kind| !kind.forgets()),
+            _ => self.forgetful_servers = self.survives_forgetful(),
+        }
+    }
+
+    fn choose_rules(&mut self, chance: &mut Chance) {
+        let node_timeout = self.node_timeout();
+        let rules = &mut self.rules;
+        rules.usual = chance.magnitude(MS / 20, node_timeout / 8);
+        rules.longest = rules.usual * 4;
+        let has = |kind| self.faults.contains(&kind);
+        if has(FaultKind::Slow) {
+            rules.longest = chance.magnitude(node_timeout, self.ttl.max(2 * node_timeout));
+        }
+        let mut rate = |kind| {
+            if has(kind) {
+                0.002 + 0.03 * chance.unit()
+            } else {
+                0.0
+            }
+        };
+        rules.loses_request = rate(FaultKind::LoseRequests);
+        rules.loses_reply = rate(FaultKind::LoseReplies);
+        rules.duplicates = rate(FaultKind::Duplicate);
+        if has(FaultKind::LateRequests) {
+            rules.strays = 0.5;
+        }
+    }
+
+    /// The node timeout that the lock chooses by itself.
+    #[must_use]
+    pub fn node_timeout(&self) -> Duration {
+        (self.ttl / 10).min(100 * MS)
+    }
+
+    /// The most calls that may be in flight at once from one client to one server, and the most
+    /// tasks of a client: what its workers can send in the time a server has to answer, at two
+    /// commands for a round trip, and some releases that are owed.
+    pub(crate) fn most_at_once(&self) -> usize {
+        const WORKERS: u128 = 2;
+        let round_trip = self.rules.usual.as_nanos() / 2;
+        let rounds = 2 * self.node_timeout().as_nanos() / round_trip.max(1);
+        usize::try_from(100 + 2 * WORKERS * rounds).unwrap_or(usize::MAX)
+    }
+
+    /// The same plan with another workload.
+    #[must_use]
+    pub fn with_workload(mut self, name: &'static str) -> Self {
+        self.workload_named = Some(name);
+        self
+    }
+
+    /// The same plan with these faults and no others.
+    #[must_use]
+    pub fn with_faults(mut self, kinds: &[FaultKind]) -> Self {
+        self.faults = kinds.to_vec();
+        let mut chance = Chance::new(self.seed ^ 0x7275_6c65);
+        self.choose_rules(&mut chance);
+        self
+    }
+
+    /// The same plan without some kinds of faults.
+    #[must_use]
+    pub fn without(mut self, kinds: &[FaultKind]) -> Self {
+        self.faults.retain(|kind| !kinds.contains(kind));
+        let mut rules = NetworkRules {
+            usual: self.rules.usual,
+            longest: self.rules.usual * 4,
+            ..NetworkRules::default()
+        };
+        let has = |kind| self.faults.contains(&kind);
+        if has(FaultKind::Slow) {
+            rules.longest = self.rules.longest;
+        }
+        if has(FaultKind::LoseRequests) {
+            rules.loses_request = self.rules.loses_request;
+        }
+        if has(FaultKind::LoseReplies) {
+            rules.loses_reply = self.rules.loses_reply;
+        }
+        if has(FaultKind::Duplicate) {
+            rules.duplicates = self.rules.duplicates;
+        }
+        if has(FaultKind::LateRequests) {
+            rules.strays = self.rules.strays;
+        }
+        self.rules = rules;
+        self
+    }
+}

@@ -1,0 +1,311 @@
+//! A simulated server: a keyspace, a clock, and what can befall both.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lock_core::Token;
+use lock_core::node::{NodeError, Operation, Reply};
+
+use super::clock::Clock;
+use crate::memory::keyspace::Keyspace;
+
+/// A server of the simulation, whichever client talks to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServerId(pub(crate) usize);
+
+impl ServerId {
+    /// The server of this number.
+    #[must_use]
+    pub fn nth(number: usize) -> Self {
+        Self(number)
+    }
+
+    /// The number of the server, from 0 in the order in which they were added.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// How often an append-only file reaches the disk.
+const FSYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// What a server answers instead of running commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerFault {
+    /// Memory is full: nothing new can be set.
+    Oom,
+    /// It became a replica: nothing can be written.
+    ReadOnly,
+    /// Its disk is full: nothing can be written.
+    Misconf,
+    /// It reads its data in: no command runs.
+    Loading,
+    /// Somebody took the permissions away: no command runs.
+    NoPerm,
+}
+
+impl ServerFault {
+    fn error(self) -> NodeError {
+        NodeError::server(match self {
+            Self::Oom => "OOM command not allowed when used memory > 'maxmemory'.",
+            Self::ReadOnly => "READONLY You can't write against a read only replica.",
+            Self::Misconf => "MISCONF Redis is configured to save RDB snapshots, but cannot.",
+            Self::Loading => "LOADING Redis is loading the dataset in memory",
+            Self::NoPerm => "NOPERM this user has no permissions to run this command",
+        })
+    }
+}
+
+/// What is known of a key beside what the server knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyFact {
+    pub(crate) token: Token,
+    /// The true moment of the last command that set or extended it, and the lifetime it gave.
+    pub(crate) refreshed_at: Duration,
+    pub(crate) ttl: Duration,
+    /// Nobody can be expected to know that it is there: a stray request set it, or a server that
+    /// lost its last second brought it back.
+    pub(crate) is_ghost: bool,
+    /// A release keeps it, as was asked.
+    pub(crate) is_kept: bool,
+}
+
+/// What running a command did to the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Nothing,
+    Set,
+    Extended,
+    Removed,
+    Kept,
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) clock: Clock,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) facts: BTreeMap<Vec<u8>, KeyFact>,
+    pub(crate) is_up: bool,
+    /// It takes requests and runs none until then.
+    pub(crate) stalled_until: Duration,
+    fault: Option<(ServerFault, Duration)>,
+    /// Which of the scripts it knows: acquire, extend, release.
+    scripts: [bool; 3],
+    synced: (Keyspace, BTreeMap<Vec<u8>, KeyFact>),
+    synced_at: Duration,
+    touched_at: Duration,
+    /// Whether a crash may cost the last second, so that snapshots are kept.
+    keeps_snapshots: bool,
+}
+
+impl Server {
+    pub(crate) fn new(clock: Clock, keeps_snapshots: bool) -> Self {
+        Self {
+            clock,
+            keyspace: Keyspace::new(),
+            facts: BTreeMap::new(),
+            is_up: true,
+            stalled_until: Duration::ZERO,
+            fault: None,
+            scripts: [false; 3],
+            synced: (Keyspace::new(), BTreeMap::new()),
+            synced_at: Duration::ZERO,
+            touched_at: Duration::ZERO,
+            keeps_snapshots,
+        }
+    }
+
+    /// Runs a command at a true moment.
+    pub(crate) fn run(
+        &mut self,
+        operation: &Operation,
+        with_source: bool,
+        now: Duration,
+    ) -> (Result<Reply, NodeError>, Effect) {
+        let at = self.clock.at(now);
+        if let Some(fault) = self.fault(now)
+            && self.refuses(fault, operation, at)
+        {
+            return (Err(fault.error()), Effect::Nothing);
+        }
+        if let Some(script) = script(operation) {
+            if with_source {
+                self.scripts[script] = true;
+            } else if !self.scripts[script] {
+                let error = NodeError::server("NOSCRIPT No matching script. Please use EVAL.");
+                return (Err(error), Effect::Nothing);
+            }
+        }
+        if self.keeps_snapshots {
+            if now >= self.synced_at + FSYNC_EVERY {
+                self.synced = (self.keyspace.clone(), self.facts.clone());
+                self.synced_at = now;
+            }
+            self.touched_at = now;
+        }
+        let before = self.keyspace.get(operation.key(), at);
+        let reply = self.keyspace.run(operation, at);
+        let effect = match &reply {
+            Ok(reply) => self.note(operation, reply, before.as_deref(), now),
+            Err(_) => Effect::Nothing,
+        };
+        (reply, effect)
+    }
+
+    fn note(
+        &mut self,
+        operation: &Operation,
+        reply: &Reply,
+        before: Option<&[u8]>,
+        now: Duration,
+    ) -> Effect {
+        match operation {
+            Operation::Acquire { key, token, ttl }
+            | Operation::AcquireOrTell { key, token, ttl } => {
+                let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(1));
+                if !granted || before.is_some() {
+                    return Effect::Nothing;
+                }
+                let fact = KeyFact {
+                    token: *token,
+                    refreshed_at: now,
+                    ttl: ttl.as_duration(),
+                    is_ghost: false,
+                    is_kept: false,
+                };
+                self.facts.insert(key.to_vec(), fact);
+                Effect::Set
+            }
+            Operation::Extend { entries } => {
+                let [entry] = &entries[..] else {
+                    return Effect::Nothing;
+                };
+                let extended = matches!(reply, Reply::Array(codes) if codes[..] == [Reply::Int(1)]);
+                let fact = self.facts.get_mut(&entry.key[..]);
+                if let (true, Some(fact)) = (extended, fact) {
+                    let ends = fact.refreshed_at + fact.ttl;
+                    if ends < now + entry.ttl.as_duration() {
+                        fact.refreshed_at = now;
+                        fact.ttl = entry.ttl.as_duration();
+                    }
+                    return Effect::Extended;
+                }
+                Effect::Nothing
+            }
+            Operation::Release { key, keep, .. } if *reply == Reply::Int(1) => {
+                if keep.is_zero() {
+                    self.facts.remove(&key[..]);
+                    return Effect::Removed;
+                }
+                if let Some(fact) = self.facts.get_mut(&key[..]) {
+                    fact.is_kept = true;
+                }
+                Effect::Kept
+            }
+            _ => Effect::Nothing,
+        }
+    }
+
+    /// Whether the fault keeps this command from running.
+    fn refuses(&mut self, fault: ServerFault, operation: &Operation, at: Duration) -> bool {
+        let holds = |server: &mut Self, token: &Token| {
+            let held = server.keyspace.get(operation.key(), at);
+            held.as_deref() == Some(token.as_bytes())
+        };
+        match (fault, operation) {
+            (ServerFault::Loading | ServerFault::NoPerm, _) | (_, Operation::Acquire { .. }) => {
+                true
+            }
+            // The script reads first, and refuses before it would write.
+            (_, Operation::AcquireOrTell { key, .. }) => self.keyspace.get(key, at).is_none(),
+            (ServerFault::Oom, _) => false,
+            (_, Operation::Extend { entries }) => entries
+                .first()
+                .is_some_and(|entry| holds(self, &entry.token)),
+            (_, Operation::Release { token, .. }) => holds(self, token),
+            _ => true,
+        }
+    }
+
+    fn fault(&self, now: Duration) -> Option<ServerFault> {
+        let (fault, until) = self.fault?;
+        (now < until).then_some(fault)
+    }
+
+    pub(crate) fn set_fault(&mut self, fault: ServerFault, until: Duration) {
+        self.fault = Some((fault, until));
+    }
+
+    pub(crate) fn clear_fault(&mut self) {
+        self.fault = None;
+    }
+
+    pub(crate) fn forget_scripts(&mut self) {
+        self.scripts = [false; 3];
+    }
+
+    /// Loses all keys; `false` if there were none.
+    pub(crate) fn forget_keys(&mut self) -> bool {
+        self.keyspace = Keyspace::new();
+        let had = !self.facts.is_empty();
+        self.facts.clear();
+        self.synced = (Keyspace::new(), BTreeMap::new());
+        had
+    }
+
+    /// Loses one key.
+    pub(crate) fn evict(&mut self, key: &[u8], now: Duration) {
+        let at = self.clock.at(now);
+        self.keyspace.remove(key, at);
+        self.facts.remove(key);
+    }
+
+    /// Loses what happened since the last sync. Keys that were released meanwhile come back, and
+    /// nobody can be expected to know.
+    pub(crate) fn roll_back(&mut self, now: Duration) {
+        if now >= self.touched_at + FSYNC_EVERY {
+            return;
+        }
+        (self.keyspace, self.facts) = self.synced.clone();
+        self.mark_ghosts();
+    }
+
+    /// Nobody can be expected to know which of its keys are there.
+    pub(crate) fn mark_ghosts(&mut self) {
+        for fact in self.facts.values_mut() {
+            fact.is_ghost = true;
+        }
+    }
+
+    /// Whether the key holds the token.
+    pub(crate) fn holds(&mut self, key: &[u8], token: &Token, now: Duration) -> bool {
+        let at = self.clock.at(now);
+        self.keyspace.get(key, at).as_deref() == Some(token.as_bytes())
+    }
+
+    /// What is known of each key that is there, and what is left of its life in true time.
+    pub(crate) fn keys(&mut self, now: Duration) -> Vec<(Vec<u8>, Option<KeyFact>, Duration)> {
+        let at = self.clock.at(now);
+        let keys = self.keyspace.keys(at);
+        keys.into_iter()
+            .map(|key| {
+                let pttl = u64::try_from(self.keyspace.pttl(&key, at)).unwrap_or(u64::MAX >> 24);
+                let ends = self.clock.true_at(at + Duration::from_millis(pttl));
+                let fact = self.facts.get(&key).copied();
+                (key, fact, ends.saturating_sub(now))
+            })
+            .collect()
+    }
+}
+
+/// Which script the operation is, if it is one.
+fn script(operation: &Operation) -> Option<usize> {
+    match operation {
+        Operation::AcquireOrTell { .. } => Some(0),
+        Operation::Extend { .. } => Some(1),
+        Operation::Release { .. } => Some(2),
+        _ => None,
+    }
+}

@@ -1,0 +1,31 @@
+//! Makes a failure simpler.
+
+use super::fault::FaultKind;
+use super::plan::Plan;
+use super::run::{Outcome, Scenario};
+
+/// Leaves out kinds of faults, one after the other, as long as the run fails by the same
+/// invariant; returns the simplest failing run.
+#[must_use]
+pub fn shrink(scenario: &Scenario, failure: Outcome) -> Outcome {
+    let invariants = |outcome: &Outcome| {
+        let violations = outcome.violations.iter();
+        violations
+            .map(|violation| violation.invariant)
+            .collect::<Vec<_>>()
+    };
+    let wanted = invariants(&failure);
+    let mut simplest = failure;
+    let kinds: Vec<FaultKind> = simplest.plan.faults.clone();
+    for kind in kinds {
+        let plan: Plan = simplest.plan.clone().without(&[kind]);
+        let outcome = scenario.run(plan);
+        if invariants(&outcome)
+            .iter()
+            .any(|found| wanted.contains(found))
+        {
+            simplest = outcome;
+        }
+    }
+    simplest
+}

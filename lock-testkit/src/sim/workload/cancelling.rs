@@ -1,0 +1,52 @@
+//! Futures are dropped at every await, one after the other.
+
+use std::time::Duration;
+
+use super::Workload;
+use super::contending::{request, work};
+use crate::sim::chance::Chance;
+use crate::sim::plan::Plan;
+use crate::sim::stage::{Seat, Stage, drop_at_poll};
+
+/// No call takes more polls than this before it is let through.
+const POLLS: u32 = 24;
+
+pub(super) struct Cancelling;
+
+impl Workload for Cancelling {
+    fn name(&self) -> &'static str {
+        "cancelling"
+    }
+
+    fn start(&self, stage: &Stage) {
+        let mut chance = stage.chance();
+        for seat in &stage.seats {
+            let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
+            stage.work(seat, worker);
+        }
+    }
+}
+
+async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+    // Enumerated: the call is dropped at its first poll, then at its second, and so on until it
+    // comes to its end before.
+    for polls in 0..POLLS {
+        let pause = chance.duration(Duration::ZERO, plan.duration / 24);
+        seat.sleep(pause).await;
+        if !seat.goes_on() {
+            return;
+        }
+        let request = request(&plan, &mut chance);
+        let call = seat.acquire(&request);
+        let Some(result) = drop_at_poll(call, polls).await else {
+            continue;
+        };
+        let Ok(tracked) = result else { continue };
+        seat.sleep(work(&plan, &mut chance) / 2).await;
+        let polls = chance.index(6) as u32;
+        if chance.happens(0.5) {
+            drop(drop_at_poll(tracked.extend(plan.ttl), polls).await);
+        }
+        drop(drop_at_poll(tracked.release(), polls).await);
+    }
+}

@@ -1,0 +1,88 @@
+//! Several clients, some with several workers, want the same locks.
+
+use std::time::Duration;
+
+use lock_core::{LockRequest, RetryPolicy};
+
+use super::Workload;
+use crate::sim::chance::Chance;
+use crate::sim::plan::Plan;
+use crate::sim::stage::{Seat, Stage};
+
+/// How many times a worker acquires at most, so that no seed takes long.
+const ROUNDS: u32 = 12;
+
+pub(super) struct Contending;
+
+impl Workload for Contending {
+    fn name(&self) -> &'static str {
+        "contending"
+    }
+
+    fn start(&self, stage: &Stage) {
+        let mut chance = stage.chance();
+        for seat in &stage.seats {
+            for _ in 0..=chance.index(2) {
+                let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
+                stage.work(seat, worker);
+            }
+        }
+    }
+}
+
+async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+    for _ in 0..ROUNDS {
+        let pause = chance.duration(Duration::ZERO, plan.duration / 16);
+        seat.sleep(pause).await;
+        if !seat.goes_on() {
+            return;
+        }
+        let request = request(&plan, &mut chance);
+        let tracked = if chance.happens(0.3) {
+            seat.try_acquire(&request).await.ok().flatten()
+        } else {
+            seat.acquire(&request).await.ok()
+        };
+        let Some(tracked) = tracked else { continue };
+        seat.sleep(work(&plan, &mut chance)).await;
+        if chance.happens(0.7) {
+            // What comes of it is counted, and judged by what is left behind.
+            drop(tracked.release().await);
+        } else {
+            drop(tracked);
+        }
+    }
+}
+
+/// How long a holder works: mostly short, sometimes past the end of the lock.
+pub(super) fn work(plan: &Plan, chance: &mut Chance) -> Duration {
+    if chance.happens(0.15) {
+        chance.duration(plan.ttl / 2, plan.ttl + plan.ttl / 4)
+    } else {
+        chance.duration(Duration::ZERO, plan.ttl / 8)
+    }
+}
+
+/// A request for any of the plan's resources.
+pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
+    let resource = format!("lock-{}", chance.index(plan.resources));
+    let ttl = if chance.happens(0.2) {
+        chance
+            .duration(plan.ttl / 2, plan.ttl * 2)
+            .max(Duration::from_millis(30))
+    } else {
+        plan.ttl
+    };
+    let mut request = LockRequest::new(resource).ttl(ttl);
+    // Long waits with short pauses would be all that a run consists of.
+    let max_wait = chance.duration(Duration::ZERO, plan.ttl.min(Duration::from_secs(3)));
+    request = request.max_wait(max_wait);
+    if chance.happens(0.2) {
+        request = request.give_up_when_held(true);
+    }
+    if chance.happens(0.2) {
+        let delay = chance.duration(Duration::ZERO, Duration::from_millis(20));
+        request = request.retry(RetryPolicy::new().delay(delay).backoff(1));
+    }
+    request
+}

@@ -1,0 +1,59 @@
+//! Holders that extend what they hold.
+
+use std::time::Duration;
+
+use lock_core::ExtendError;
+
+use super::Workload;
+use super::contending::{request, work};
+use crate::sim::chance::Chance;
+use crate::sim::plan::Plan;
+use crate::sim::stage::{Seat, Stage};
+
+const ROUNDS: u32 = 6;
+const EXTENSIONS: usize = 6;
+
+pub(super) struct Extending;
+
+impl Workload for Extending {
+    fn name(&self) -> &'static str {
+        "extending"
+    }
+
+    fn start(&self, stage: &Stage) {
+        let mut chance = stage.chance();
+        for seat in &stage.seats {
+            let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
+            stage.work(seat, worker);
+        }
+    }
+}
+
+async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+    for _ in 0..ROUNDS {
+        let pause = chance.duration(Duration::ZERO, plan.duration / 16);
+        seat.sleep(pause).await;
+        if !seat.goes_on() {
+            return;
+        }
+        let request = request(&plan, &mut chance);
+        let Ok(tracked) = seat.acquire(&request).await else {
+            continue;
+        };
+        for _ in 0..chance.index(EXTENSIONS) {
+            // Sometimes too late, to see that nothing is revived.
+            let remaining = tracked.guard().remaining();
+            let pause = remaining.mul_f64(0.2 + 0.85 * chance.unit());
+            seat.sleep(pause).await;
+            let ttl = chance.duration(plan.ttl / 2, plan.ttl * 2);
+            let result = tracked.extend(ttl.max(Duration::from_millis(30))).await;
+            if matches!(result, Err(ExtendError::Lost)) || !seat.goes_on() {
+                break;
+            }
+        }
+        seat.sleep(work(&plan, &mut chance) / 4).await;
+        if chance.happens(0.5) {
+            drop(tracked.release().await);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Locks that stay taken for a while after their release.
+
+use std::time::Duration;
+
+use super::Workload;
+use super::contending::{request, work};
+use crate::sim::chance::Chance;
+use crate::sim::plan::Plan;
+use crate::sim::stage::{Seat, Stage};
+
+const ROUNDS: u32 = 10;
+
+pub(super) struct Keeping;
+
+impl Workload for Keeping {
+    fn name(&self) -> &'static str {
+        "keeping"
+    }
+
+    fn start(&self, stage: &Stage) {
+        let mut chance = stage.chance();
+        for seat in &stage.seats {
+            let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
+            stage.work(seat, worker);
+        }
+    }
+}
+
+async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+    for _ in 0..ROUNDS {
+        let pause = chance.duration(Duration::ZERO, plan.duration / 16);
+        seat.sleep(pause).await;
+        if !seat.goes_on() {
+            return;
+        }
+        let mut request = request(&plan, &mut chance);
+        let ttl = request.get_ttl().unwrap_or(plan.ttl);
+        let hold = chance.duration(Duration::ZERO, ttl.min(Duration::from_secs(2)));
+        request = request.hold_at_least(hold);
+        let Ok(tracked) = seat.acquire(&request).await else {
+            continue;
+        };
+        let keeps_until = seat.runtime.now() + hold;
+        seat.sleep(work(&plan, &mut chance) / 8).await;
+        tracked.keep_until(keeps_until);
+        if chance.happens(0.5) {
+            drop(tracked.release().await);
+        }
+    }
+}

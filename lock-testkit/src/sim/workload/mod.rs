@@ -1,0 +1,32 @@
+//! What clients do with locks. A file each.
+
+mod cancelling;
+mod contending;
+mod extending;
+mod keeping;
+mod ticking;
+
+use super::stage::Stage;
+
+/// What the clients of a run do.
+pub trait Workload: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Starts its workers, with [`Stage::work`]. They end when [`Seat::goes_on`] says so.
+    ///
+    /// [`Seat::goes_on`]: super::Seat::goes_on
+    fn start(&self, stage: &Stage);
+}
+
+/// All workloads of this crate.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Workload>> {
+    vec![
+        Box::new(contending::Contending),
+        Box::new(cancelling::Cancelling),
+        Box::new(extending::Extending),
+        Box::new(keeping::Keeping),
+        Box::new(ticking::Ticking),
+    ]
+}

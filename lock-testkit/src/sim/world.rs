@@ -1,0 +1,199 @@
+//! The state of everything that is no task.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lock_core::Token;
+use lock_core::node::Operation;
+
+use super::chance::Chance;
+use super::clock::Clock;
+use super::hash::EventHash;
+use super::ledger::{Forgetting, Ledger};
+use super::marks::Mark;
+use super::network::{Endpoint, EndpointId, Link, NetworkRules};
+use super::queue::{Event, EventQueue};
+use super::server::{Server, ServerId};
+use super::tasks::ClientId;
+use super::trace::Trace;
+
+/// A process with clocks of its own.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) monotonic: Clock,
+    pub(crate) wall: Clock,
+    pub(crate) is_paused: bool,
+    pub(crate) is_dead: bool,
+    /// Tasks that became ready while it was paused.
+    pub(crate) held_back: VecDeque<usize>,
+}
+
+pub(crate) struct World {
+    pub(crate) now: Duration,
+    pub(crate) queue: EventQueue,
+    pub(crate) chance: Chance,
+    pub(crate) hash: EventHash,
+    pub(crate) trace: Trace,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) servers: Vec<Server>,
+    /// One for each pair of client and server.
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) rules: NetworkRules,
+    pub(crate) ledger: Ledger,
+    /// Clients to be killed, and to be resumed, as soon as nothing is being polled.
+    pub(crate) doomed: Vec<ClientId>,
+    pub(crate) resumed: Vec<ClientId>,
+    /// How many workers have not ended.
+    pub(crate) workers: usize,
+    /// How long some work goes on after the faults have ended.
+    pub(crate) quiet_for: Duration,
+    /// How many servers must agree.
+    pub(crate) quorum: usize,
+    /// How far a client's wall clock may be off.
+    pub(crate) skew: Duration,
+    /// When everything works again.
+    pub(crate) faults_end: Duration,
+    /// Nothing is ever spawned any more.
+    pub(crate) has_ended: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, traced: bool) -> Self {
+        Self {
+            now: Duration::ZERO,
+            queue: EventQueue::default(),
+            chance: Chance::new(seed),
+            hash: EventHash::new(),
+            trace: Trace::new(traced),
+            clients: Vec::new(),
+            servers: Vec::new(),
+            endpoints: Vec::new(),
+            links: Vec::new(),
+            rules: NetworkRules::default(),
+            ledger: Ledger::default(),
+            doomed: Vec::new(),
+            resumed: Vec::new(),
+            workers: 0,
+            quiet_for: Duration::ZERO,
+            quorum: 0,
+            skew: Duration::ZERO,
+            faults_end: Duration::MAX,
+            has_ended: false,
+        }
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        self.trace.push(self.now, line);
+    }
+
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        self.ledger.mark(mark);
+    }
+
+    /// Does something at a true moment, which is not in the past.
+    pub(crate) fn at(&mut self, at: Duration, act: impl FnOnce(&mut Self) + Send + 'static) {
+        self.queue.push(at.max(self.now), Event::Act(Box::new(act)));
+    }
+
+    /// Does something after so much true time.
+    pub(crate) fn after(&mut self, pause: Duration, act: impl FnOnce(&mut Self) + Send + 'static) {
+        self.at(self.now.saturating_add(pause), act);
+    }
+
+    pub(crate) fn happen(&mut self, at: Duration, event: Event) {
+        self.now = self.now.max(at);
+        self.hash
+            .add(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        self.hash.add(event.code());
+        match event {
+            Event::Timer(timer) => {
+                timer.fire();
+            }
+            Event::Request(link) => self.request_arrives(link),
+            Event::Reply(link) => self.reply_arrives(link),
+            Event::Connect(endpoint) => self.connect_goes_on(endpoint),
+            Event::Act(act) => act(self),
+        }
+    }
+
+    pub(crate) fn monotonic(&self, client: ClientId) -> Duration {
+        self.clients[client.0].monotonic.at(self.now)
+    }
+
+    /// Runs a command at a server, whoever sent it.
+    pub(crate) fn run_at_server(
+        &mut self,
+        server: ServerId,
+        operation: &Operation,
+        with_source: bool,
+        is_stray: bool,
+    ) -> Result<lock_core::Reply, lock_core::NodeError> {
+        use super::server::Effect;
+        let now = self.now;
+        let (reply, effect) = self.servers[server.0].run(operation, with_source, now);
+        self.hash.add(((server.0 as u64) << 8) | effect as u64);
+        if is_stray {
+            self.mark(Mark::Stray);
+            if effect == Effect::Set
+                && let Some(fact) = self.servers[server.0].facts.get_mut(operation.key())
+            {
+                fact.is_ghost = true;
+                self.mark(Mark::Ghost);
+            }
+        }
+        if effect == Effect::Kept {
+            self.mark(Mark::Kept);
+        }
+        if self.trace.is_on() {
+            let stray = if is_stray { " (stray)" } else { "" };
+            self.note(|| {
+                let token = token_of(operation).map(|token| token.as_str()[..8].to_owned());
+                format!(
+                    "node {} runs{stray} {} of {}: {}",
+                    server.0,
+                    operation.name(),
+                    token.unwrap_or_default(),
+                    show(&reply),
+                )
+            });
+        }
+        reply
+    }
+
+    /// A server lost keys, or moved their ends: it counts against the fault budget.
+    pub(crate) fn forgets(&mut self, server: ServerId) {
+        let at = self.now;
+        self.ledger.forgettings.push(Forgetting { at, server });
+    }
+
+    pub(crate) fn endpoint_id(&self, client: ClientId, server: ServerId) -> EndpointId {
+        EndpointId::new(client, server)
+    }
+}
+
+/// The token that a command names.
+pub(crate) fn token_of(operation: &Operation) -> Option<Token> {
+    match operation {
+        Operation::Acquire { token, .. }
+        | Operation::AcquireOrTell { token, .. }
+        | Operation::Release { token, .. } => Some(*token),
+        Operation::Extend { entries } => entries.first().map(|entry| entry.token),
+        _ => None,
+    }
+}
+
+fn show(reply: &Result<lock_core::Reply, lock_core::NodeError>) -> String {
+    use lock_core::Reply;
+    match reply {
+        Ok(Reply::Nil) => "nil".to_owned(),
+        Ok(Reply::Int(code)) => code.to_string(),
+        Ok(Reply::Bytes(bytes)) => String::from_utf8_lossy(bytes).chars().take(8).collect(),
+        Ok(Reply::Array(items)) => {
+            let items = items.iter().map(|item| show(&Ok(item.clone())));
+            format!("[{}]", items.collect::<Vec<_>>().join(" "))
+        }
+        Ok(other) => format!("{other:?}"),
+        Err(error) => error.code().unwrap_or("error").to_owned(),
+    }
+}
