@@ -69,3 +69,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The page's program must do what the page says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulator.md")]
+struct Page;
