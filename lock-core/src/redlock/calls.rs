@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use futures::{StreamExt, poll};
 
 use super::attempt::Attempt;
 use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
@@ -264,14 +264,17 @@ async fn send(
         return Err(NodeError::not_sent("not asked: the attempt is over"));
     }
     let mut execute = pin!(attempt.member(node).execute(command, within));
-    let first = poll!(execute.as_mut());
-    // A call counts from its first poll: a release that follows if the attempt is not over yet
-    // goes behind it.
-    *may_be_behind = attempt.is_over();
-    match first {
-        Poll::Ready(result) => result,
-        Poll::Pending => execute.await,
-    }
+    let mut is_first = true;
+    poll_fn(|cx| {
+        let poll = execute.as_mut().poll(cx);
+        // A call counts from its first poll: a release that follows if the attempt is not over yet
+        // goes behind it.
+        if mem::take(&mut is_first) {
+            *may_be_behind = attempt.is_over();
+        }
+        poll
+    })
+    .await
 }
 
 /// Drives calls to their end and does what their answers ask for.

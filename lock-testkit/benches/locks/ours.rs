@@ -1,6 +1,6 @@
 //! Our side: a `Redlock` with its defaults over `RedisRsNode`.
 
-use lock_core::{DistributedLock, LockRequest, Redlock};
+use lock_core::{DistributedLock, LockRequest, Redlock, ReleaseError};
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 
@@ -29,6 +29,11 @@ impl Side for Ours {
 
     async fn pair(&self, request: &LockRequest) -> BenchResult<()> {
         let guard = self.lock.acquire(request).await?;
-        Ok(guard.release().await?)
+        match guard.release().await {
+            // A server that had no core for a whole node timeout: the release goes on by itself,
+            // and the time that it took is in the result. The raw side has no timeout to notice.
+            Ok(()) | Err(ReleaseError::Unavailable { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
