@@ -286,7 +286,7 @@ async fn answers_that_are_in_count_even_if_their_caller_was_stopped_past_their_t
         nodes
             .iter()
             .for_each(|node| node.set_fault(Fault::Delay(5 * MS)));
-        let asked = || nodes.iter().all(|node| rounds(node) >= 2 + 1);
+        let asked = || nodes.iter().all(|node| rounds(node) > 2);
         let mut call = Box::pin(locks.try_lock(KEY));
         let mut result = None;
         for _ in 0..100 {

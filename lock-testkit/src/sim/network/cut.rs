@@ -52,7 +52,7 @@ impl World {
 
     /// Requests are lost. Where a release that was written behind a doubtful acquire is among them
     /// (N12), and the acquire has run, nobody can know of the key.
-    fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
+    pub(super) fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
         for request in requests.iter().filter(|request| request.is_undo) {
             if let Operation::Release { key, token, .. } = &request.operation
                 && let Some(fact) = self.servers[server.0].facts.get_mut(&key[..])

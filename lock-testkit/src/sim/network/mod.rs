@@ -225,6 +225,11 @@ impl World {
             request.with_source,
             is_broken,
         );
+        if request.is_undo && result.is_err() {
+            // Nobody waits for its answer, so nobody sends it again.
+            self.lose_undos(id.server, &VecDeque::from([request]));
+            return;
+        }
         if is_broken {
             return;
         }
