@@ -51,6 +51,10 @@ impl Trying {
                     Some(done) => {
                         self.take(done);
                         if self.is_in_turn {
+                            // Answers that are in count, however late this is polled.
+                            while let Some(done) = self.calls.next_ready().await {
+                                self.take(done);
+                            }
                             now = attempt.runtime.now();
                             self.pass_time(now);
                         }

@@ -273,3 +273,34 @@ async fn rivals_in_lock_step_exclude_each_other_and_all_get_their_turn() {
         assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
     }
 }
+
+/// Found by the simulator: seed 128855.
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_in_count_even_if_their_caller_was_stopped_past_their_time() {
+    // Whichever node is the anchor: it must be free for the others to be asked after it.
+    for free in 0..5 {
+        let nodes = nodes(5);
+        let locks = warm_locks(&nodes).await;
+        rival(&nodes, &[(free + 1) % 5, (free + 2) % 5], "a");
+        rival(&nodes, &[(free + 3) % 5, (free + 4) % 5], "b");
+        nodes
+            .iter()
+            .for_each(|node| node.set_fault(Fault::Delay(5 * MS)));
+        let asked = || nodes.iter().all(|node| rounds(node) > 2);
+        let mut call = Box::pin(locks.try_lock(KEY));
+        let mut result = None;
+        for _ in 0..100 {
+            if let std::task::Poll::Ready(ready) = futures::poll!(&mut call) {
+                result = Some(ready);
+                break;
+            }
+            // The process stops when the second round is under way.
+            tokio::time::advance(if asked() { 1_000 * MS } else { MS }).await;
+        }
+        assert!(result.unwrap().unwrap().is_none());
+    }
+}
+
+fn rounds(node: &MemoryNode) -> u64 {
+    node.calls().acquire + node.calls().acquire_or_tell
+}

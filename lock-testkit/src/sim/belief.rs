@@ -100,6 +100,10 @@ impl World {
         let until = clock.true_at(until).min(hold.believed_until);
         let left = until.saturating_sub(self.now);
         self.ledger.kept.insert(token);
+        if left.is_zero() {
+            // The client was paused: the time in which the lock was to be kept is over.
+            return;
+        }
         // Servers' clocks may be faster, and count whole milliseconds.
         let sure = left.mul_f64(0.97).saturating_sub(Duration::from_millis(3));
         self.after(sure, move |world| world.judge_keeping(number));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::marks::{Mark, Marks};
 use super::plan::Plan;
-use super::run::{Outcome, Scenario};
+use super::scenario::{Outcome, Scenario};
 
 /// Many seeds on several threads, each seed on one.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::server::{ServerFault, ServerId};
+use super::server::ServerId;
 use super::tasks::ClientId;
-use super::world::World;
 
 macro_rules! fault_kinds {
     ($($(#[doc = $about:literal])* $name:ident: $text:literal;)*) => {
@@ -129,7 +128,7 @@ impl FaultKind {
 pub(crate) const EPOCH: Duration = Duration::from_secs(1_893_456_000);
 
 /// How much later than usual a connection that lags delivers at most.
-const LONGEST_LAG: Duration = Duration::from_secs(3);
+pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(3);
 
 /// One fault: what, where, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -142,191 +141,4 @@ pub struct Strike {
     pub client: ClientId,
     /// For how long, if it lasts.
     pub lasting: Duration,
-}
-
-impl World {
-    /// Makes something go wrong now.
-    pub(crate) fn strike(&mut self, strike: Strike) {
-        let Strike {
-            kind,
-            server,
-            client,
-            lasting,
-        } = strike;
-        let until = self.now + lasting;
-        self.note(|| {
-            let (server, client) = (server.0, client.0);
-            let name = kind.name();
-            format!("FAULT {name} (node {server}, client {client}, {lasting:?})")
-        });
-        self.hash.add(0xfa_0000 | kind as u64);
-        match kind {
-            FaultKind::Cut => self.each_link(client, server, Self::cut),
-            FaultKind::HalfOpen => self.each_link(client, server, Self::deafen),
-            FaultKind::Lag => {
-                for link in self.links_of(|id| id.client == client && id.server == server) {
-                    self.lag(link, lasting.min(LONGEST_LAG));
-                }
-            }
-            FaultKind::Partition | FaultKind::PartitionRequests | FaultKind::PartitionReplies => {
-                let id = self.endpoint_id(client, server);
-                let endpoint = self.endpoint(id);
-                if kind != FaultKind::PartitionReplies {
-                    endpoint.requests_blocked_until = until;
-                }
-                if kind != FaultKind::PartitionRequests {
-                    endpoint.replies_blocked_until = until;
-                }
-            }
-            FaultKind::Stall => self.servers[server.0].stalled_until = until,
-            FaultKind::PauseClient => self.pause(client, lasting),
-            FaultKind::KillClient => self.kill(client),
-            FaultKind::WallJump => {
-                // To another error within the allowed ones.
-                let error = self.jump(self.skew);
-                self.set_wall(client, error);
-            }
-            FaultKind::LostSuspend => {
-                let now = self.now;
-                self.pause(client, lasting);
-                let nanos = i64::try_from(lasting.as_nanos()).unwrap_or(i64::MAX);
-                // Its clock stands still while it is paused: as if it jumped back afterwards.
-                self.ledger.clocks_failed = true;
-                self.after(lasting, move |world| {
-                    let resumed = world.now.max(now);
-                    world.clients[client.0].monotonic.jump(resumed, -nanos);
-                });
-            }
-            _ => self.strike_server(kind, server, lasting),
-        }
-    }
-
-    fn strike_server(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
-        let now = self.now;
-        let until = now + lasting;
-        let found = &mut self.servers[server.0];
-        match kind {
-            FaultKind::Crash | FaultKind::CrashEmpty | FaultKind::CrashLastSecond => {
-                self.crash(kind, server, lasting);
-            }
-            FaultKind::Failover => {
-                found.roll_back(now);
-                found.forget_scripts();
-                self.forgets(server);
-                // The replica's clock is another one.
-                let nanos = self.jump(Duration::from_millis(500));
-                self.servers[server.0].clock.jump(now, nanos);
-                self.each_link_of(server, Self::cut);
-            }
-            FaultKind::Evict => {
-                let keys = found.facts.keys().cloned().collect::<Vec<_>>();
-                if let Some(key) = self.chance.pick(&keys).cloned() {
-                    self.servers[server.0].evict(&key, now);
-                    self.forgets(server);
-                }
-            }
-            FaultKind::FlushAll => {
-                found.forget_keys();
-                self.forgets(server);
-            }
-            FaultKind::ScriptFlush => found.forget_scripts(),
-            FaultKind::Oom => found.set_fault(ServerFault::Oom, until),
-            FaultKind::ReadOnly => found.set_fault(ServerFault::ReadOnly, until),
-            FaultKind::Misconf => found.set_fault(ServerFault::Misconf, until),
-            FaultKind::Loading => found.set_fault(ServerFault::Loading, until),
-            FaultKind::NoPerm => found.set_fault(ServerFault::NoPerm, until),
-            FaultKind::ClockForward | FaultKind::ClockBack => {
-                let nanos = self.jump(lasting).saturating_abs();
-                let is_forward = kind == FaultKind::ClockForward;
-                let found = &mut self.servers[server.0];
-                found
-                    .clock
-                    .jump(now, if is_forward { nanos } else { -nanos });
-                if is_forward {
-                    self.forgets(server);
-                } else {
-                    // Keys that were dead may be there again.
-                    found.mark_ghosts();
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn crash(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
-        let now = self.now;
-        let found = &mut self.servers[server.0];
-        if !found.is_up {
-            return;
-        }
-        found.is_up = false;
-        found.forget_scripts();
-        match kind {
-            FaultKind::CrashEmpty => {
-                found.forget_keys();
-            }
-            FaultKind::CrashLastSecond => found.roll_back(now),
-            _ => {}
-        }
-        if kind != FaultKind::Crash {
-            self.forgets(server);
-        }
-        self.each_link_of(server, Self::cut);
-        self.after(lasting, move |world| {
-            let loading = world.chance.duration(Duration::ZERO, lasting / 4);
-            let until = (world.now + loading).min(world.faults_end);
-            let found = &mut world.servers[server.0];
-            found.is_up = true;
-            found.set_fault(ServerFault::Loading, until);
-        });
-    }
-
-    fn jump(&mut self, most: Duration) -> i64 {
-        let most = i64::try_from(most.as_nanos()).unwrap_or(i64::MAX / 2);
-        self.chance.between(-most, most)
-    }
-
-    /// Sets a client's wall clock so many nanoseconds off.
-    pub(crate) fn set_wall(&mut self, client: ClientId, error: i64) {
-        let shown = EPOCH + self.now;
-        let by = Duration::from_nanos(error.unsigned_abs());
-        let shown = if error < 0 { shown - by } else { shown + by };
-        let wall = &mut self.clients[client.0].wall;
-        let is = wall.at(self.now);
-        let nanos = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
-        let by = if shown < is {
-            -nanos(is - shown)
-        } else {
-            nanos(shown - is)
-        };
-        wall.jump(self.now, by);
-    }
-
-    pub(crate) fn pause(&mut self, client: ClientId, lasting: Duration) {
-        if self.clients[client.0].is_paused {
-            return;
-        }
-        self.clients[client.0].is_paused = true;
-        self.after(lasting, move |world| {
-            world.clients[client.0].is_paused = false;
-            world.resumed.push(client);
-        });
-    }
-
-    fn kill(&mut self, client: ClientId) {
-        self.clients[client.0].is_dead = true;
-        self.doomed.push(client);
-    }
-
-    fn each_link(&mut self, client: ClientId, server: ServerId, act: fn(&mut Self, usize)) {
-        for link in self.links_of(|id| id.client == client && id.server == server) {
-            act(self, link);
-        }
-    }
-
-    fn each_link_of(&mut self, server: ServerId, act: fn(&mut Self, usize)) {
-        for link in self.links_of(|id| id.server == server) {
-            act(self, link);
-        }
-    }
 }

@@ -10,9 +10,11 @@
 //!   ([`Invariant`]); [`Scenario`] says what of that is yours.
 
 mod belief;
+mod calling;
 mod campaign;
 mod chance;
 mod clock;
+mod dropping;
 mod fault;
 mod hash;
 mod ledger;
@@ -24,14 +26,18 @@ mod node;
 mod plan;
 mod queue;
 mod run;
+mod scenario;
 mod server;
+mod server_fault;
 mod shared;
 mod shrink;
 mod simulation;
 mod stage;
+mod strike;
 mod tasks;
 mod timer;
 mod trace;
+mod tracked;
 mod world;
 
 pub mod invariant;
@@ -39,6 +45,7 @@ pub mod workload;
 
 pub use campaign::{Campaign, Tally};
 pub use chance::Chance;
+pub use dropping::drop_at_poll;
 pub use fault::{FaultKind, Strike};
 pub use invariant::Invariant;
 pub use ledger::{Forgetting, Hold, Ledger, Told, Violation};
@@ -46,12 +53,14 @@ pub use marks::{Mark, Marks};
 pub use mutant::{Bias, MUTANTS, Mutant};
 pub use node::SimNode;
 pub use plan::Plan;
-pub use run::{MakeLock, Outcome, Scenario, run_seed};
-pub use server::{ServerFault, ServerId};
+pub use scenario::{MakeLock, Outcome, Scenario, run_seed};
+pub use server::ServerId;
+pub use server_fault::ServerFault;
 pub use shrink::shrink;
 pub use simulation::Sim;
-pub use stage::{Seat, Stage, Tracked, drop_at_poll};
+pub use stage::{Seat, Stage};
 pub use tasks::ClientId;
+pub use tracked::Tracked;
 pub use workload::Workload;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -60,3 +69,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The page's program must do what the page says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulator.md")]
+struct Page;

@@ -88,7 +88,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("elapsed-not-subtracted", "belief", Bias::None),
     mutant("extend-from-replies", "belief", Bias::None),
     mutant("no-drift", "belief", Bias::None),
-    mutant("token-reused", "belief", Bias::None),
+    mutant("token-reused", "exclusion", Bias::None),
     mutant("no-cleanup-after-failure", "leftovers", Bias::None),
     mutant("no-cleanup-after-cancellation", "leftovers", Bias::None),
     mutant("late-grants-forgotten", "leftovers", Bias::None),

@@ -230,8 +230,8 @@ impl World {
         let endpoint = self.endpoint(id);
         endpoint.probes += 1;
         let before = std::mem::replace(&mut endpoint.probed_at, now);
-        // A client that was paused is not waited for any more.
-        if endpoint.probes > 1 && now - before < within * 5 {
+        // A probe of a client that was paused is not waited for any more, so there may be two.
+        if endpoint.probes > 2 && now - before < within * 5 {
             let (client, server) = (id.client.0, id.server.0);
             let text = format!("client {client} probes node {server} twice at once");
             self.ledger.violation("bounds", text);

@@ -1,199 +1,33 @@
-//! One seed, from its plan to its judgement.
+//! One seed, from the first moment to the judgement.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::{AcquireError, DistributedLock, LockRequest, Redlock};
+use lock_core::{AcquireError, LockRequest};
 
 use super::invariant::{self, Invariant};
-use super::ledger::{AttemptFacts, Leftover, Violation};
-use super::marks::{Mark, Marks};
-use super::nemesis::Nemesis;
+use super::ledger::{AttemptFacts, CallResult, Ledger, Leftover, Told};
+use super::marks::Mark;
 use super::plan::Plan;
+use super::scenario::Outcome;
 use super::server::ServerId;
 use super::simulation::Sim;
 use super::stage::{Seat, Stage};
 use super::tasks::ClientId;
-use super::workload::{self, Workload};
 
 /// How long after all work and all faults everything must be tidy: releases that are owed are sent
 /// again at least once a second, and a connect takes a second at most.
 const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
-/// Makes the lock of a client.
-pub type MakeLock = dyn Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + Send + Sync;
-
-/// What runs are made of: by default this crate's workloads and invariants, and [`Redlock`].
-pub struct Scenario {
-    workloads: Vec<Box<dyn Workload>>,
-    invariants: Vec<Box<dyn Invariant>>,
-    make_lock: Box<MakeLock>,
-    traced: bool,
-}
-
-impl Default for Scenario {
-    fn default() -> Self {
-        Self {
-            workloads: workload::all(),
-            invariants: invariant::all(),
-            make_lock: Box::new(redlock),
-            traced: false,
-        }
-    }
-}
-
-impl Scenario {
-    /// This crate's workloads and invariants, over [`Redlock`].
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Tests another lock.
-    #[must_use]
-    pub fn lock(
-        mut self,
-        make: impl Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + Send + Sync + 'static,
-    ) -> Self {
-        self.make_lock = Box::new(make);
-        self
-    }
-
-    /// Runs these workloads instead, one for each seed.
-    #[must_use]
-    pub fn workloads(mut self, workloads: Vec<Box<dyn Workload>>) -> Self {
-        self.workloads = workloads;
-        self
-    }
-
-    /// Judges by these invariants instead.
-    #[must_use]
-    pub fn invariants(mut self, invariants: Vec<Box<dyn Invariant>>) -> Self {
-        self.invariants = invariants;
-        self
-    }
-
-    /// Keeps a readable trace of each run.
-    #[must_use]
-    pub fn traced(mut self) -> Self {
-        self.traced = true;
-        self
-    }
-
-    /// Runs a plan to its end and judges it.
-    #[must_use]
-    pub fn run(&self, plan: Plan) -> Outcome {
-        let sim = Sim::build(plan.seed, self.traced);
-        let workload = self.workload(&plan);
-        let stage = self.set_up(&sim, &plan);
-        Nemesis::start(&plan, &mut sim.shared.world());
-        workload.start(&stage);
-        let mut run = Run { sim, stage };
-        run.work();
-        run.tidy();
-        run.probe();
-        run.end(workload.name(), &self.invariants)
-    }
-
-    fn workload(&self, plan: &Plan) -> &dyn Workload {
-        let mut workloads = self.workloads.iter().map(|workload| &**workload);
-        if let Some(workload) = workloads.find(|it| Some(it.name()) == plan.workload_named) {
-            return workload;
-        }
-        let count = self.workloads.len().max(1) as u64;
-        let index = usize::try_from(plan.workload % count).unwrap_or_default();
-        &*self.workloads[index]
-    }
-
-    fn set_up(&self, sim: &Sim, plan: &Plan) -> Stage {
-        let keeps_snapshots = plan.faults.iter().any(|kind| kind.forgets());
-        for _ in 0..plan.servers {
-            sim.add_server(plan.server_rate_ppb, keeps_snapshots);
-        }
-        let mut clients = Vec::new();
-        for _ in 0..plan.clients {
-            let skew = i64::try_from(plan.skew.as_nanos()).unwrap_or(i64::MAX);
-            let error = sim.shared.world().chance.between(-skew, skew);
-            clients.push(sim.add_client_with(plan.client_rate_ppb, error));
-        }
-        {
-            let mut world = sim.shared.world();
-            world.quorum = plan.quorum;
-            world.ledger.clocks_failed = !plan.rates_are_fine;
-            let summary = format!("{plan:?}");
-            world.note(|| summary);
-        }
-        let seats = clients.into_iter().map(|client| Seat {
-            shared: Arc::clone(&sim.shared),
-            client,
-            locks: (self.make_lock)(sim, client, plan),
-            runtime: sim.runtime(client),
-            until: plan.duration,
-        });
-        Stage {
-            shared: Arc::clone(&sim.shared),
-            seats: seats.collect(),
-            plan: plan.clone(),
-        }
-    }
-}
-
-/// The lock under test: the production engine over the client's nodes.
-fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Arc<dyn DistributedLock> {
-    let built = Redlock::builder()
-        .nodes(sim.nodes(client))
-        .runtime(sim.runtime(client))
-        .quorum(plan.quorum)
-        .ttl(plan.ttl)
-        .drift_factor(plan.drift_factor)
-        .build();
-    match built {
-        Ok(locks) => Arc::new(locks),
-        // A plan that no lock can be built of is a mistake of this crate.
-        Err(error) => panic!("{error}: {plan:?}"),
-    }
-}
-
-/// Runs the plan of a seed with this crate's workloads, invariants and lock.
-#[must_use]
-pub fn run_seed(seed: u64) -> Outcome {
-    Scenario::new().run(Plan::new(seed))
-}
-
-/// What came of a run.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// What it was.
-    pub plan: Plan,
-    /// The workload that ran.
-    pub workload: &'static str,
-    /// What happened how often.
-    pub marks: Marks,
-    /// What did not hold.
-    pub violations: Vec<Violation>,
-    /// The hash of all events.
-    pub hash: u64,
-    /// How much true time went by in it.
-    pub simulated: Duration,
-    /// Whether it stayed within the assumptions under which exclusion is promised.
-    pub within_budget: bool,
-    /// Whether a server forgot anything.
-    pub forgot: bool,
-    /// What happened, for people; empty unless a trace was kept.
-    pub trace: Vec<String>,
-}
-
-struct Run {
-    sim: Sim,
-    stage: Stage,
+/// A run under way.
+pub(crate) struct Run {
+    pub(crate) sim: Sim,
+    pub(crate) stage: Stage,
 }
 
 impl Run {
     /// Lets faults and work go on to their end.
-    fn work(&mut self) {
+    pub(crate) fn work(&mut self) {
         let plan = &self.stage.plan;
         self.sim.run_until(plan.duration);
         let limit = plan.duration + plan.ttl * 5 + Duration::from_secs(150);
@@ -208,7 +42,7 @@ impl Run {
     }
 
     /// Looks for keys that should not be there any more.
-    fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         self.sim.run_for(TIDY_WITHIN);
         self.look_for_leftovers();
     }
@@ -243,7 +77,7 @@ impl Run {
     }
 
     /// Every client that is alive must get every lock, once what may be left has ended.
-    fn probe(&mut self) {
+    pub(crate) fn probe(&mut self) {
         let left = self.longest_left();
         self.sim.run_for(left + Duration::from_millis(10));
         let plan = self.stage.plan.clone();
@@ -304,7 +138,7 @@ impl Run {
         self.sim.shared.world().ledger.violation(invariant, text);
     }
 
-    fn end(self, workload: &'static str, invariants: &[Box<dyn Invariant>]) -> Outcome {
+    pub(crate) fn end(self, workload: &'static str, invariants: &[Box<dyn Invariant>]) -> Outcome {
         let Self { sim, stage } = self;
         let plan = stage.plan.clone();
         let peak_tasks = sim.shared.tasks().peak();
@@ -349,8 +183,7 @@ impl Seat {
 
 /// Counts calls that were won after an attempt that had shared the votes with a rival, or had met
 /// a holder.
-fn mark_resolved(ledger: &mut super::ledger::Ledger, plan: &Plan) {
-    use super::ledger::{CallResult, Told};
+fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
     let mut by_key: HashMap<(ClientId, &[u8]), Vec<&AttemptFacts>> = HashMap::new();
     for attempt in &ledger.attempts {
         let key = (attempt.client, &attempt.key[..]);
@@ -388,16 +221,5 @@ fn mark_resolved(ledger: &mut super::ledger::Ledger, plan: &Plan) {
     }
     for _ in 0..waits {
         ledger.mark(Mark::WaitedOut);
-    }
-}
-
-impl fmt::Debug for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workloads = self.workloads.iter().map(|workload| workload.name());
-        let invariants = self.invariants.iter().map(|invariant| invariant.name());
-        f.debug_struct("Scenario")
-            .field("workloads", &workloads.collect::<Vec<_>>())
-            .field("invariants", &invariants.collect::<Vec<_>>())
-            .finish_non_exhaustive()
     }
 }

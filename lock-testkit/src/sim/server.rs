@@ -7,6 +7,7 @@ use lock_core::Token;
 use lock_core::node::{NodeError, Operation, Reply};
 
 use super::clock::Clock;
+use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
 
 /// A server of the simulation, whichever client talks to it.
@@ -29,34 +30,6 @@ impl ServerId {
 
 /// How often an append-only file reaches the disk.
 const FSYNC_EVERY: Duration = Duration::from_secs(1);
-
-/// What a server answers instead of running commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerFault {
-    /// Memory is full: nothing new can be set.
-    Oom,
-    /// It became a replica: nothing can be written.
-    ReadOnly,
-    /// Its disk is full: nothing can be written.
-    Misconf,
-    /// It reads its data in: no command runs.
-    Loading,
-    /// Somebody took the permissions away: no command runs.
-    NoPerm,
-}
-
-impl ServerFault {
-    fn error(self) -> NodeError {
-        NodeError::server(match self {
-            Self::Oom => "OOM command not allowed when used memory > 'maxmemory'.",
-            Self::ReadOnly => "READONLY You can't write against a read only replica.",
-            Self::Misconf => "MISCONF Redis is configured to save RDB snapshots, but cannot.",
-            Self::Loading => "LOADING Redis is loading the dataset in memory",
-            Self::NoPerm => "NOPERM this user has no permissions to run this command",
-        })
-    }
-}
 
 /// What is known of a key beside what the server knows.
 #[derive(Clone, Copy, Debug)]

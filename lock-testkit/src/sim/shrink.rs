@@ -2,7 +2,7 @@
 
 use super::fault::FaultKind;
 use super::plan::Plan;
-use super::run::{Outcome, Scenario};
+use super::scenario::{Outcome, Scenario};
 
 /// Leaves out kinds of faults, one after the other, as long as the run fails by the same
 /// invariant; returns the simplest failing run.

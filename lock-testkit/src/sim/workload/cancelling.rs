@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::Workload;
 use super::contending::{request, work};
 use crate::sim::chance::Chance;
+use crate::sim::dropping::drop_at_poll;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage, drop_at_poll};
+use crate::sim::stage::{Seat, Stage};
 
 /// No call takes more polls than this before it is let through.
 const POLLS: u32 = 24;

@@ -1,0 +1,89 @@
+//! How connections break, and what becomes of what is on its way.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lock_core::node::{NodeError, Operation};
+
+use super::{EndpointId, Link, Request};
+use crate::sim::marks::Mark;
+use crate::sim::server::ServerId;
+use crate::sim::world::World;
+
+impl World {
+    /// A connection breaks, and the client learns it. What is under way towards the server is lost
+    /// or, sometimes, runs later; replies are lost.
+    pub(crate) fn cut(&mut self, link: usize) {
+        let found = &mut self.links[link];
+        if found.is_broken {
+            return;
+        }
+        found.is_broken = true;
+        let id = found.endpoint;
+        let replies = std::mem::take(&mut found.replies);
+        let mut requests = std::mem::take(&mut found.requests);
+        found.doubts.clear();
+        let endpoint = self.endpoint(id);
+        if endpoint.link == Some(link) {
+            endpoint.link = None;
+        }
+        self.note(|| {
+            format!(
+                "the connection of {} to node {} breaks",
+                id.client.0, id.server.0
+            )
+        });
+        let cells = requests
+            .iter_mut()
+            .filter_map(|request| request.cell.take())
+            .chain(replies.into_iter().filter_map(|answer| answer.cell))
+            .collect::<Vec<_>>();
+        for cell in cells {
+            cell.complete(Err(NodeError::connection("the connection broke")));
+        }
+        self.lose_undos(id.server, &requests);
+        if self.chance.happens(self.rules.strays) {
+            let later = self.chance.heavy(20 * self.rules.usual, self.rules.longest);
+            for request in requests {
+                self.stray(id.server, request, self.now + later);
+            }
+        }
+    }
+
+    /// Requests are lost. Where a release that was written behind a doubtful acquire is among them
+    /// (N12), and the acquire has run, nobody can know of the key.
+    pub(super) fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
+        for request in requests.iter().filter(|request| request.is_undo) {
+            if let Operation::Release { key, token, .. } = &request.operation
+                && let Some(fact) = self.servers[server.0].facts.get_mut(&key[..])
+                && fact.token == *token
+            {
+                fact.is_ghost = true;
+                self.mark(Mark::Ghost);
+            }
+        }
+    }
+
+    /// The links of an endpoint that the client has not seen break, if any. There may be several:
+    /// replaced ones linger.
+    pub(crate) fn links_of(&self, matches: impl Fn(EndpointId) -> bool) -> Vec<usize> {
+        let is_of = |(_, link): &(usize, &Link)| !link.is_broken && matches(link.endpoint);
+        let found = self.links.iter().enumerate().filter(is_of);
+        found.map(|(number, _)| number).collect()
+    }
+
+    /// Whatever is sent on the connection from now on takes so much longer.
+    pub(crate) fn lag(&mut self, link: usize, lag: Duration) {
+        self.links[link].lag = lag;
+    }
+
+    /// The server's end of a connection vanishes without a word.
+    pub(crate) fn deafen(&mut self, link: usize) {
+        let found = &mut self.links[link];
+        found.is_deaf = true;
+        found.replies.clear();
+        let server = found.endpoint.server;
+        let requests = std::mem::take(&mut found.requests);
+        self.lose_undos(server, &requests);
+    }
+}

@@ -1,0 +1,193 @@
+//! What runs are made of, and what comes of them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_core::{DistributedLock, Redlock};
+
+use super::invariant::{self, Invariant};
+use super::ledger::Violation;
+use super::marks::Marks;
+use super::nemesis::Nemesis;
+use super::plan::Plan;
+use super::run::Run;
+use super::simulation::Sim;
+use super::stage::{Seat, Stage};
+use super::tasks::ClientId;
+use super::workload::{self, Workload};
+
+/// Makes the lock of a client.
+pub type MakeLock = dyn Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + Send + Sync;
+
+/// What runs are made of: by default this crate's workloads and invariants, and [`Redlock`].
+pub struct Scenario {
+    workloads: Vec<Box<dyn Workload>>,
+    invariants: Vec<Box<dyn Invariant>>,
+    make_lock: Box<MakeLock>,
+    traced: bool,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            workloads: workload::all(),
+            invariants: invariant::all(),
+            make_lock: Box::new(redlock),
+            traced: false,
+        }
+    }
+}
+
+impl Scenario {
+    /// This crate's workloads and invariants, over [`Redlock`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tests another lock.
+    #[must_use]
+    pub fn lock(
+        mut self,
+        make: impl Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + Send + Sync + 'static,
+    ) -> Self {
+        self.make_lock = Box::new(make);
+        self
+    }
+
+    /// Runs these workloads instead, one for each seed.
+    #[must_use]
+    pub fn workloads(mut self, workloads: Vec<Box<dyn Workload>>) -> Self {
+        self.workloads = workloads;
+        self
+    }
+
+    /// Judges by these invariants instead.
+    #[must_use]
+    pub fn invariants(mut self, invariants: Vec<Box<dyn Invariant>>) -> Self {
+        self.invariants = invariants;
+        self
+    }
+
+    /// Keeps a readable trace of each run.
+    #[must_use]
+    pub fn traced(mut self) -> Self {
+        self.traced = true;
+        self
+    }
+
+    /// Runs a plan to its end and judges it.
+    #[must_use]
+    pub fn run(&self, plan: Plan) -> Outcome {
+        let sim = Sim::build(plan.seed, self.traced);
+        let workload = self.workload(&plan);
+        let stage = self.set_up(&sim, &plan);
+        Nemesis::start(&plan, &mut sim.shared.world());
+        workload.start(&stage);
+        let mut run = Run { sim, stage };
+        run.work();
+        run.tidy();
+        run.probe();
+        run.end(workload.name(), &self.invariants)
+    }
+
+    fn workload(&self, plan: &Plan) -> &dyn Workload {
+        let mut workloads = self.workloads.iter().map(|workload| &**workload);
+        if let Some(workload) = workloads.find(|it| Some(it.name()) == plan.workload_named) {
+            return workload;
+        }
+        let count = self.workloads.len().max(1) as u64;
+        let index = usize::try_from(plan.workload % count).unwrap_or_default();
+        &*self.workloads[index]
+    }
+
+    fn set_up(&self, sim: &Sim, plan: &Plan) -> Stage {
+        let keeps_snapshots = plan.faults.iter().any(|kind| kind.forgets());
+        for _ in 0..plan.servers {
+            sim.add_server(plan.server_rate_ppb, keeps_snapshots);
+        }
+        let mut clients = Vec::new();
+        for _ in 0..plan.clients {
+            let skew = i64::try_from(plan.skew.as_nanos()).unwrap_or(i64::MAX);
+            let error = sim.shared.world().chance.between(-skew, skew);
+            clients.push(sim.add_client_with(plan.client_rate_ppb, error));
+        }
+        {
+            let mut world = sim.shared.world();
+            world.quorum = plan.quorum;
+            world.ledger.clocks_failed = !plan.rates_are_fine;
+            let summary = format!("{plan:?}");
+            world.note(|| summary);
+        }
+        let seats = clients.into_iter().map(|client| Seat {
+            shared: Arc::clone(&sim.shared),
+            client,
+            locks: (self.make_lock)(sim, client, plan),
+            runtime: sim.runtime(client),
+            until: plan.duration,
+        });
+        Stage {
+            shared: Arc::clone(&sim.shared),
+            seats: seats.collect(),
+            plan: plan.clone(),
+        }
+    }
+}
+
+/// The lock under test: the production engine over the client's nodes.
+fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Arc<dyn DistributedLock> {
+    let built = Redlock::builder()
+        .nodes(sim.nodes(client))
+        .runtime(sim.runtime(client))
+        .quorum(plan.quorum)
+        .ttl(plan.ttl)
+        .drift_factor(plan.drift_factor)
+        .build();
+    match built {
+        Ok(locks) => Arc::new(locks),
+        // A plan that no lock can be built of is a mistake of this crate.
+        Err(error) => panic!("{error}: {plan:?}"),
+    }
+}
+
+/// Runs the plan of a seed with this crate's workloads, invariants and lock.
+#[must_use]
+pub fn run_seed(seed: u64) -> Outcome {
+    Scenario::new().run(Plan::new(seed))
+}
+
+/// What came of a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// What it was.
+    pub plan: Plan,
+    /// The workload that ran.
+    pub workload: &'static str,
+    /// What happened how often.
+    pub marks: Marks,
+    /// What did not hold.
+    pub violations: Vec<Violation>,
+    /// The hash of all events.
+    pub hash: u64,
+    /// How much true time went by in it.
+    pub simulated: Duration,
+    /// Whether it stayed within the assumptions under which exclusion is promised.
+    pub within_budget: bool,
+    /// Whether a server forgot anything.
+    pub forgot: bool,
+    /// What happened, for people; empty unless a trace was kept.
+    pub trace: Vec<String>,
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workloads = self.workloads.iter().map(|workload| workload.name());
+        let invariants = self.invariants.iter().map(|invariant| invariant.name());
+        f.debug_struct("Scenario")
+            .field("workloads", &workloads.collect::<Vec<_>>())
+            .field("invariants", &invariants.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
