@@ -1,20 +1,24 @@
-//! A `MemoryNode` answers what a real server answers.
+//! A `MemoryNode` answers what a real server answers through the redis-rs backend, over RESP2 and
+//! RESP3.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 mod common;
 
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
 use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
 use futures::executor::block_on;
 use lock_core::{Command, RedisNode, Reply, Token};
+use lock_redis_rs::RedisRsNode;
 use lock_testkit::{Connection, MemoryNode, RedisServer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use tokio::runtime::Runtime;
 
 /// Lifetimes differ by this or more, so that none is mistaken for another on a slow machine.
 const HOUR: u64 = 3_600_000;
@@ -32,17 +36,45 @@ enum Step {
     Delete(&'static str),
 }
 
+/// The backend's calls are made on this runtime, one after the other.
+static TOKIO: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+/// The two versions of the protocol.
+const PROTOCOLS: [&str; 2] = ["resp2", "resp3"];
+
 struct Both {
     model: MemoryNode,
+    /// To look at the server's keys, and to change them from outside.
     server: Connection,
+    /// Commands go this way.
+    node: RedisRsNode,
 }
 
 impl Both {
-    fn start(server: &RedisServer) -> Self {
+    fn start(server: &RedisServer, protocol: &str) -> Self {
+        let url = format!("{}?protocol={protocol}", server.url());
         let mut server = server.connect().unwrap();
         server.command(&["FLUSHALL"]).unwrap();
-        let model = MemoryNode::new("model");
-        Self { model, server }
+        Self {
+            model: MemoryNode::new("model"),
+            server,
+            node: RedisRsNode::new(url).unwrap(),
+        }
+    }
+
+    /// The backend's answer. A script goes by digest first and by source if it is not known, as
+    /// the lock sends it.
+    fn of_node(&self, command: &Command) -> Reply {
+        TOKIO.block_on(async {
+            match self.node.execute(command, LONG).await {
+                Err(error) if error.code() == Some("NOSCRIPT") => self
+                    .node
+                    .execute(&command.with_source(), LONG)
+                    .await
+                    .unwrap(),
+                answer => answer.unwrap(),
+            }
+        })
     }
 
     fn of_server<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
@@ -54,7 +86,7 @@ impl Both {
         match step {
             Step::Send(command) => {
                 let model = block_on(self.model.execute(command, LONG)).unwrap();
-                let server = self.of_server(&command.with_source().args());
+                let server = self.of_node(command);
                 assert!(alike(&model, &server), "{step:?}: {model:?}, {server:?}");
             }
             Step::SetForeign(key, value) => {
@@ -149,14 +181,17 @@ fn each_operation_is_answered_alike_whatever_the_key_holds() {
         vec![Step::SetHash("k")],
         vec![Step::SetHash("k"), Step::Expire("k", 2 * HOUR)],
     ];
-    for prepare in &found {
+    for (prepare, protocol) in found
+        .iter()
+        .flat_map(|found| PROTOCOLS.map(|protocol| (found, protocol)))
+    {
         // Each operation meets the prepared key, and then all meet what the ones before left.
         for command in every_command("k", mine) {
-            let mut both = Both::start(&server);
+            let mut both = Both::start(&server, protocol);
             prepare.iter().for_each(|step| both.step(step));
             both.step(&command);
         }
-        let mut both = Both::start(&server);
+        let mut both = Both::start(&server, protocol);
         prepare.iter().for_each(|step| both.step(step));
         every_command("k", mine)
             .iter()
@@ -167,13 +202,13 @@ fn each_operation_is_answered_alike_whatever_the_key_holds() {
 #[test]
 fn keys_expire_in_both() {
     let server = RedisServer::start().unwrap();
-    let mut both = Both::start(&server);
+    let mut both = Both::start(&server, "resp3");
     let mine = token();
     both.step(&Step::Send(acquire("kept", mine, HOUR)));
     for command in [acquire("k", mine, 20), acquire_or_tell("l", mine, 20)] {
         // Whether they are still there right afterwards is a matter of this machine's speed.
         block_on(both.model.execute(&command, LONG)).unwrap();
-        both.of_server(&command.with_source().args());
+        both.of_node(&command);
     }
     thread::sleep(millis(100));
     both.step(&Step::Send(extend(&[("k", mine, HOUR), ("l", mine, HOUR)])));
@@ -208,11 +243,14 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
 #[test]
 fn random_sequences_are_answered_alike() {
     let server = RedisServer::start().unwrap();
-    let steps = vec(any_step([token(), token()]), 1..40);
+    let steps = (
+        prop::sample::select(PROTOCOLS.to_vec()),
+        vec(any_step([token(), token()]), 1..40),
+    );
     let config = ProptestConfig::with_cases(100);
     TestRunner::new(config)
-        .run(&steps, |steps| {
-            let mut both = Both::start(&server);
+        .run(&steps, |(protocol, steps)| {
+            let mut both = Both::start(&server, protocol);
             steps.iter().for_each(|step| both.step(step));
             Ok(())
         })
