@@ -70,7 +70,9 @@ impl LockRequest {
     }
 
     /// Keeps the lock taken for at least this long after it was acquired, even if it is released
-    /// or dropped earlier; at most the ttl. Defaults to zero.
+    /// or dropped earlier; at most the ttl. A key never outlives its ttl, which runs from when the
+    /// node was asked, so a hold close to the ttl ends with the key, that much earlier. Defaults
+    /// to zero.
     #[must_use]
     pub fn hold_at_least(mut self, hold: Duration) -> Self {
         self.hold_at_least = Some(hold);
