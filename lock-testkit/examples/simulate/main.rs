@@ -14,9 +14,6 @@ use lock_testkit::sim::{
     Campaign, FaultKind, MUTANTS, Mark, Outcome, Plan, Scenario, Tally, invariant, shrink, workload,
 };
 
-/// From so many seeds on, everything that is of interest must have happened.
-const ENOUGH: u64 = 1000;
-
 const USAGE: &str = "\
 simulate --seeds N [--from M] [--threads T]   runs the seeds M to M+N-1 (M is 0, T is 2)
 simulate --seed N                             replays one, with a trace
@@ -210,7 +207,7 @@ fn summary(tally: &Tally, took: f64) -> ExitCode {
         tally.forgetful_within_budget,
     );
     let missing = tally.never_happened();
-    if tally.runs >= ENOUGH && !missing.is_empty() {
+    if !missing.is_empty() {
         for mark in missing {
             println!("never happened: {}", mark.text());
         }

@@ -123,12 +123,12 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// What must happen in a campaign of some length and did not.
+    /// What must happen in a campaign of this length and did not.
     #[must_use]
     pub fn never_happened(&self) -> Vec<Mark> {
         let marks = Mark::ALL.iter().copied();
         marks
-            .filter(|mark| mark.must_happen() && self.marks.count(*mark) == 0)
+            .filter(|mark| mark.must_happen_in(self.runs) && self.marks.count(*mark) == 0)
             .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of what happened, so that a campaign can tell what it never met.
 
 macro_rules! marks {
-    ($($(#[doc = $about:literal])* $name:ident: $text:literal, $must:literal;)*) => {
+    ($($(#[doc = $about:literal])* $name:ident: $text:literal, $seeds:expr;)*) => {
         /// Something that may happen in a simulation and is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -19,97 +19,104 @@ macro_rules! marks {
                 match self { $(Self::$name => $text),* }
             }
 
-            /// Whether a campaign in which it never happens has failed: it would prove nothing
-            /// about what the mark stands for.
+            /// Whether a campaign of so many seeds in which it never happens has failed: it would
+            /// prove nothing about what the mark stands for.
             #[must_use]
-            pub fn must_happen(self) -> bool {
-                match self { $(Self::$name => $must),* }
+            pub fn must_happen_in(self, seeds: u64) -> bool {
+                let within: Option<u64> = match self { $(Self::$name => $seeds),* };
+                within.is_some_and(|within| within <= seeds)
             }
         }
     };
 }
 
+/// In so many seeds what a campaign is for has happened, most of it far more than once.
+const SOON: Option<u64> = Some(1_000);
+
+/// What takes several rare things at once: three times in 12,000 seeds, when it was counted.
+const RARE: Option<u64> = Some(20_000);
+
 marks! {
     /// A command was sent.
-    Command: "commands sent", true;
+    Command: "commands sent", SOON;
     /// A node granted.
-    Granted: "grants", true;
+    Granted: "grants", SOON;
     /// A node refused.
-    Refused: "refusals", true;
+    Refused: "refusals", SOON;
     /// A call ended with no answer in its time.
-    NoAnswer: "calls without an answer in time", true;
+    NoAnswer: "calls without an answer in time", SOON;
     /// A call was surely not sent.
-    NotSent: "calls that were not sent", true;
+    NotSent: "calls that were not sent", SOON;
     /// A call lost its connection.
-    ConnectionLost: "calls that lost their connection", true;
+    ConnectionLost: "calls that lost their connection", SOON;
     /// A call was answered with an error.
-    ServerError: "calls answered with an error", true;
+    ServerError: "calls answered with an error", SOON;
     /// The future of a call was dropped before its end.
-    CallDropped: "calls dropped half-way", false;
+    CallDropped: "calls dropped half-way", None;
     /// A connection was made.
-    Connected: "connections made", true;
+    Connected: "connections made", SOON;
     /// A connection that went silent was replaced.
-    Replaced: "silent connections replaced", true;
+    Replaced: "silent connections replaced", SOON;
     /// A release was written behind a doubtful acquire on a connection that was replaced.
-    Undone: "releases behind doubtful acquires", true;
+    Undone: "releases behind doubtful acquires", SOON;
     /// A request ran though its connection was broken, or twice.
-    Stray: "requests that ran late or twice", true;
+    Stray: "requests that ran late or twice", SOON;
     /// A stray request set a key that nobody knows of.
-    Ghost: "keys set by such requests", true;
+    Ghost: "keys set by such requests", SOON;
     /// A server did not know a script.
-    NoScript: "scripts that a server did not know", true;
+    NoScript: "scripts that a server did not know", SOON;
     /// The source of a script was sent after that.
-    Resent: "scripts sent again with their source", true;
+    Resent: "scripts sent again with their source", SOON;
     /// A grant came after the attempt's release had been sent, and was released.
-    LateGrantReleased: "late grants released", true;
+    LateGrantReleased: "late grants released", SOON;
     /// A node that had not answered was asked again by an acquire.
-    Probed: "suspect nodes probed", true;
+    Probed: "suspect nodes probed", SOON;
     /// A release that had failed got its answer later.
-    DebtCollected: "releases owed and collected", true;
+    DebtCollected: "releases owed and collected", SOON;
     /// A lock was acquired.
-    Acquired: "locks acquired", true;
+    Acquired: "locks acquired", SOON;
     /// A lock was acquired by a call whose earlier attempt had shared the votes with a rival.
-    SplitResolved: "split votes resolved", true;
+    SplitResolved: "split votes resolved", SOON;
     /// A lock was acquired after the call had met a holder.
-    WaitedOut: "holders waited out", true;
+    WaitedOut: "holders waited out", SOON;
     /// A call reported contention.
-    Contended: "calls that found the lock taken", true;
+    Contended: "calls that found the lock taken", SOON;
     /// A call reported an outage.
-    Unavailable: "calls that found an outage", true;
+    Unavailable: "calls that found an outage", SOON;
     /// A call won too late.
-    TooSlow: "calls that won too late", true;
+    TooSlow: "calls that won too late", RARE;
     /// A call was dropped by its caller.
-    Cancelled: "calls cancelled", true;
+    Cancelled: "calls cancelled", SOON;
     /// A lock was released and known to be.
-    Released: "locks released", true;
+    Released: "locks released", SOON;
     /// A release came too late.
-    ReleasedNotHeld: "releases of a lost lock", true;
+    ReleasedNotHeld: "releases of a lost lock", SOON;
     /// A release had too few answers.
-    ReleaseUnavailable: "releases during an outage", true;
+    ReleaseUnavailable: "releases during an outage", SOON;
     /// A guard was dropped.
-    Dropped: "guards dropped", true;
+    Dropped: "guards dropped", SOON;
     /// A validity ended before its holder was done.
-    Expired: "locks outlived by their holders", true;
+    Expired: "locks outlived by their holders", SOON;
     /// A lock was extended.
-    Extended: "extensions", true;
+    Extended: "extensions", SOON;
     /// A lost lock was not extended.
-    ExtendLost: "extensions of a lost lock refused", true;
+    ExtendLost: "extensions of a lost lock refused", SOON;
     /// An extension had too few answers.
-    ExtendUnavailable: "extensions during an outage", true;
+    ExtendUnavailable: "extensions during an outage", SOON;
     /// An extension set the key again at a node that had forgotten it.
-    Healed: "keys healed", true;
+    Healed: "keys healed", SOON;
     /// A lock was kept beyond its release.
-    Kept: "locks kept beyond their release", true;
+    Kept: "locks kept beyond their release", SOON;
     /// A tick was claimed.
-    TickRan: "ticks run", true;
+    TickRan: "ticks run", SOON;
     /// A tick was found claimed.
-    TickClaimed: "ticks found claimed already", true;
+    TickClaimed: "ticks found claimed already", SOON;
     /// A tick was too late.
-    TickLate: "ticks that were too late", true;
+    TickLate: "ticks that were too late", SOON;
     /// A tick could not be claimed.
-    TickUnavailable: "ticks not run for an outage", true;
+    TickUnavailable: "ticks not run for an outage", SOON;
     /// Two beliefs in one lock met, more nodes having forgotten than any quorum survives.
-    ExcusedOverlap: "overlaps beyond the fault budget", false;
+    ExcusedOverlap: "overlaps beyond the fault budget", None;
 }
 
 /// How often each thing happened.
