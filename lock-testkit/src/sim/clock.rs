@@ -13,6 +13,7 @@ pub(crate) struct Clock {
     shown: Duration,
     /// How much faster than true time it runs, in parts per billion.
     rate_ppb: i64,
+    has_jumped: bool,
 }
 
 impl Clock {
@@ -22,6 +23,7 @@ impl Clock {
             anchor: Duration::ZERO,
             shown,
             rate_ppb,
+            has_jumped: false,
         }
     }
 
@@ -38,11 +40,17 @@ impl Clock {
         self.anchor.saturating_add(scale_up(left, BILLION, factor))
     }
 
+    /// Whether it ever jumped.
+    pub(crate) fn has_jumped(&self) -> bool {
+        self.has_jumped
+    }
+
     /// Moves the clock by so many nanoseconds.
     pub(crate) fn jump(&mut self, now: Duration, nanos: i64) {
         let shown = self.at(now);
         let by = Duration::from_nanos(nanos.unsigned_abs());
         self.anchor = now;
+        self.has_jumped = true;
         self.shown = if nanos < 0 {
             shown.saturating_sub(by)
         } else {

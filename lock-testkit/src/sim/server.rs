@@ -181,6 +181,23 @@ impl Server {
         }
     }
 
+    /// What is wrong with the lifetime of a key that a command has just set or extended. A clock
+    /// that jumped has moved the ends of keys.
+    pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
+        if self.clock.has_jumped() {
+            return None;
+        }
+        let ttl = self.facts.get(key)?.ttl.as_millis();
+        let left = self.keyspace.pttl(key, self.clock.at(now));
+        // What is known of the ttl is counted in true time, what is left by the server's clock.
+        let allowed = ttl + ttl / 50 + 2;
+        let is_fine = u128::try_from(left).is_ok_and(|left| left <= allowed);
+        (!is_fine).then(|| {
+            let key = String::from_utf8_lossy(key);
+            format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
+        })
+    }
+
     /// Whether the fault keeps this command from running.
     fn refuses(&mut self, fault: ServerFault, operation: &Operation, at: Duration) -> bool {
         let holds = |server: &mut Self, token: &Token| {
@@ -280,5 +297,36 @@ fn script(operation: &Operation) -> Option<usize> {
         Operation::Extend { .. } => Some(1),
         Operation::Release { .. } => Some(2),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lock_core::Ttl;
+
+    use super::*;
+    use crate::sim::Sim;
+
+    #[test]
+    fn a_key_without_an_end_or_with_one_too_late_is_noticed() {
+        let sim = Sim::new(1);
+        let client = sim.add_client();
+        let token = Token::generate(&*sim.runtime(client));
+        let mut server = Server::new(Clock::new(Duration::ZERO, 0), false);
+        let (key, ttl) = (Arc::from(*b"k"), Ttl::MIN);
+        let acquire = Operation::Acquire { key, token, ttl };
+        let (reply, effect) = server.run(&acquire, false, Duration::ZERO);
+        assert!(reply.is_ok() && effect == Effect::Set);
+        assert_eq!(server.outlived(b"k", Duration::ZERO), None);
+
+        let longer = ttl.as_duration() * 4;
+        server.keyspace.expire(b"k", longer, Duration::ZERO);
+        assert!(server.outlived(b"k", Duration::ZERO).is_some());
+
+        let value = crate::memory::keyspace::Value::Bytes(token.as_bytes().to_vec());
+        server.keyspace.set(b"k", value, Duration::ZERO);
+        assert!(server.outlived(b"k", Duration::ZERO).is_some());
     }
 }

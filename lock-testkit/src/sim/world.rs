@@ -145,6 +145,9 @@ impl World {
         if effect == Effect::Kept {
             self.mark(Mark::Kept);
         }
+        if matches!(effect, Effect::Set | Effect::Extended | Effect::Kept) {
+            self.judge_lifetime(server, operation.key());
+        }
         if self.trace.is_on() {
             let stray = if is_stray { " (stray)" } else { "" };
             self.note(|| {
@@ -159,6 +162,14 @@ impl World {
             });
         }
         reply
+    }
+
+    /// Notices a key that outlives its ttl.
+    fn judge_lifetime(&mut self, server: ServerId, key: &[u8]) {
+        if let Some(text) = self.servers[server.0].outlived(key, self.now) {
+            let text = format!("node {}: {text}", server.0);
+            self.ledger.violation("lifetime", text);
+        }
     }
 
     /// A server lost keys, or moved their ends: it counts against the fault budget.

@@ -7,6 +7,7 @@ mod exclusion;
 mod extension;
 mod keeping;
 mod leftovers;
+mod lifetime;
 mod liveness;
 mod ticks;
 
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(belief::Belief),
         Box::new(keeping::Keeping),
         Box::new(leftovers::Leftovers),
+        Box::new(lifetime::Lifetime),
         Box::new(liveness::Liveness),
         Box::new(extension::Extension),
         Box::new(blame::Blame),
