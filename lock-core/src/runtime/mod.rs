@@ -44,7 +44,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 
     /// A future that is ready when `duration` has passed, and never ready if that is too long for
     /// the clock. It counts from the call, is independent of the runtime's borrow, and may be
-    /// dropped at any time, which leaves nothing behind.
+    /// dropped at any time: nothing that grows is left behind.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
     /// Runs a task in the background. If the runtime has ended, the task is dropped.

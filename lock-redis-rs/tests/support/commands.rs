@@ -1,11 +1,10 @@
 //! Commands in a few words.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use lock_core::node::{ExtendEntry, Operation};
-use lock_core::runtime::{BoxFuture, Runtime};
+use lock_core::runtime::ThreadRuntime;
 use lock_core::{Command, NodeError, RedisNode, Reply, Token, Ttl};
 
 use super::RedisServer;
@@ -17,38 +16,8 @@ pub const SHORT: Duration = Duration::from_millis(100);
 /// No test takes so long: whatever is gone was deleted.
 pub const TTL: Duration = Duration::from_secs(60);
 
-/// Nothing but random bytes: all that tokens need.
-#[derive(Debug)]
-struct Chance;
-
-impl Runtime for Chance {
-    fn now(&self) -> Duration {
-        unimplemented!()
-    }
-
-    fn wall(&self) -> SystemTime {
-        unimplemented!()
-    }
-
-    fn random(&self) -> [u8; 16] {
-        let word = || RandomState::new().hash_one(0).to_ne_bytes();
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&word());
-        bytes[8..].copy_from_slice(&word());
-        bytes
-    }
-
-    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
-        unimplemented!()
-    }
-
-    fn spawn(&self, _: BoxFuture<'static, ()>) {
-        unimplemented!()
-    }
-}
-
 pub fn token() -> Token {
-    Token::generate(&Chance)
+    Token::generate(&*ThreadRuntime::shared())
 }
 
 fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
