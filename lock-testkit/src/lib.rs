@@ -43,6 +43,7 @@
 //! [`RedisServer`] starts a `redis-server` of the test's own, on Unix, which can be paused, killed
 //! and restarted, and leaves nothing behind.
 
+pub mod conformance;
 mod memory;
 #[cfg(unix)]
 mod server;

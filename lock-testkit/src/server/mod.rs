@@ -211,7 +211,7 @@ impl fmt::Debug for RedisServer {
 }
 
 /// A password as it may stand in a URL.
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
             char::from(byte).to_string()

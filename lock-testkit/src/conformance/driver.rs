@@ -1,0 +1,190 @@
+//! What runs the checks: an async runtime.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use lock_core::Runtime;
+use lock_core::runtime::{BoxFuture, ThreadRuntime};
+
+/// The async runtime that checks run on, and what is checked with them.
+///
+/// Bring your own for a client that needs another one than those here.
+pub trait Driver: Debug + Send + Sync + 'static {
+    /// Runs a check to its end, in the context of a runtime started for it.
+    ///
+    /// The runtime may be reused. Background tasks of the check need not survive it.
+    fn block_on(&self, check: BoxFuture<'_, ()>);
+
+    /// The runtime's timers, tasks and clock, called inside [`block_on`](Self::block_on).
+    fn runtime(&self) -> Arc<dyn Runtime>;
+}
+
+/// No async runtime: the check runs on the thread that called it, timers and background tasks on
+/// the [`ThreadRuntime`] of `lock-core`.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ThreadDriver;
+
+impl ThreadDriver {
+    /// The driver.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Driver for ThreadDriver {
+    fn block_on(&self, check: BoxFuture<'_, ()>) {
+        futures::executor::block_on(check);
+    }
+
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        ThreadRuntime::shared()
+    }
+}
+
+#[cfg(feature = "tokio")]
+pub use with_tokio::TokioDriver;
+
+#[cfg(feature = "tokio")]
+mod with_tokio {
+    use std::sync::Arc;
+
+    use lock_core::Runtime;
+    use lock_core::runtime::{BoxFuture, ambient};
+    use tokio::runtime::Builder;
+
+    use super::Driver;
+
+    /// Tokio: a runtime of its own for each check.
+    #[derive(Clone, Debug)]
+    pub struct TokioDriver {
+        kind: Kind,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Kind {
+        MultiThread,
+        CurrentThread,
+        Paused,
+    }
+
+    impl TokioDriver {
+        /// A multi-thread runtime with two workers.
+        #[must_use]
+        pub fn multi_thread() -> Self {
+            Self {
+                kind: Kind::MultiThread,
+            }
+        }
+
+        /// A current-thread runtime.
+        #[must_use]
+        pub fn current_thread() -> Self {
+            Self {
+                kind: Kind::CurrentThread,
+            }
+        }
+
+        /// A current-thread runtime whose clock is paused: timers take no time. Not for anything
+        /// that talks to a real server.
+        #[must_use]
+        pub fn paused() -> Self {
+            Self { kind: Kind::Paused }
+        }
+    }
+
+    impl Driver for TokioDriver {
+        fn block_on(&self, check: BoxFuture<'_, ()>) {
+            let runtime = match self.kind {
+                Kind::MultiThread => Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_all()
+                    .build(),
+                Kind::CurrentThread => Builder::new_current_thread().enable_all().build(),
+                Kind::Paused => Builder::new_current_thread()
+                    .enable_all()
+                    .start_paused(true)
+                    .build(),
+            };
+            match runtime {
+                Ok(runtime) => runtime.block_on(check),
+                // It belongs to a test, whose way to fail this is.
+                Err(error) => panic!("cannot start a tokio runtime: {error}"),
+            }
+        }
+
+        fn runtime(&self) -> Arc<dyn Runtime> {
+            ambient()
+        }
+    }
+}
+
+#[cfg(feature = "smol")]
+pub use with_smol::SmolDriver;
+
+#[cfg(feature = "smol")]
+mod with_smol {
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    use lock_core::Runtime;
+    use lock_core::runtime::{BoxFuture, ThreadRuntime};
+
+    use super::Driver;
+
+    /// smol: its global executor and its timers.
+    #[derive(Clone, Copy, Debug, Default)]
+    #[non_exhaustive]
+    pub struct SmolDriver;
+
+    impl SmolDriver {
+        /// The driver.
+        #[must_use]
+        pub fn new() -> Self {
+            Self
+        }
+    }
+
+    impl Driver for SmolDriver {
+        fn block_on(&self, check: BoxFuture<'_, ()>) {
+            smol::block_on(check);
+        }
+
+        fn runtime(&self) -> Arc<dyn Runtime> {
+            Arc::new(SmolRuntime {
+                clock: ThreadRuntime::shared(),
+            })
+        }
+    }
+
+    #[derive(Debug)]
+    struct SmolRuntime {
+        clock: Arc<dyn Runtime>,
+    }
+
+    impl Runtime for SmolRuntime {
+        fn now(&self) -> Duration {
+            self.clock.now()
+        }
+
+        fn wall(&self) -> SystemTime {
+            self.clock.wall()
+        }
+
+        fn random(&self) -> [u8; 16] {
+            self.clock.random()
+        }
+
+        fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+            let timer = smol::Timer::after(duration);
+            Box::pin(async move {
+                timer.await;
+            })
+        }
+
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            smol::spawn(task).detach();
+        }
+    }
+}

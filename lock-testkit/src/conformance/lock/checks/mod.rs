@@ -1,0 +1,3 @@
+//! The checks, by subject.
+
+pub(super) mod everyday;

@@ -1,0 +1,117 @@
+//! Redlock under the suite.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_core::{DistributedLock, RedisNode, Redlock};
+
+use super::harness::{LockBed, LockHarness};
+use crate::conformance::node::{Access, NodeBed, NodeFault};
+use crate::conformance::{CheckResult, Driver, Failure, NodeHarness};
+
+/// Checks [`Redlock`] over nodes of any kind, and of several kinds in one lock.
+#[derive(Clone, Debug)]
+pub struct RedlockHarness {
+    nodes: Vec<Arc<dyn NodeHarness>>,
+}
+
+impl RedlockHarness {
+    /// Over so many nodes of one kind.
+    pub fn over(count: usize, nodes: impl NodeHarness) -> Self {
+        let nodes: Arc<dyn NodeHarness> = Arc::new(nodes);
+        Self::mixed(vec![nodes; count])
+    }
+
+    /// Over one node of each harness. The checks run on the driver of the first one.
+    ///
+    /// # Panics
+    ///
+    /// Without any node.
+    #[must_use]
+    pub fn mixed(nodes: Vec<Arc<dyn NodeHarness>>) -> Self {
+        assert!(!nodes.is_empty(), "a Redlock needs a node");
+        Self { nodes }
+    }
+}
+
+#[async_trait]
+impl LockHarness for RedlockHarness {
+    fn driver(&self) -> Arc<dyn Driver> {
+        self.nodes[0].driver()
+    }
+
+    async fn start(&self) -> CheckResult<Box<dyn LockBed>> {
+        let mut beds = Vec::new();
+        let mut labels = Vec::new();
+        for harness in &self.nodes {
+            let bed = harness.start().await?;
+            labels.push(bed.connect(&Access::default()).await?.label().to_owned());
+            beds.push(bed);
+        }
+        Ok(Box::new(RedlockBed { beds, labels }))
+    }
+
+    async fn join(&self, address: &str) -> CheckResult<Arc<dyn DistributedLock>> {
+        let mut nodes = Vec::new();
+        for (harness, address) in self.nodes.iter().zip(address.split(',')) {
+            nodes.push(harness.join(address).await?);
+        }
+        redlock(nodes)
+    }
+}
+
+fn redlock(nodes: Vec<Arc<dyn RedisNode>>) -> CheckResult<Arc<dyn DistributedLock>> {
+    match Redlock::new(nodes) {
+        Ok(lock) => Ok(Arc::new(lock)),
+        Err(error) => Err(Failure::setup("build a Redlock", &error)),
+    }
+}
+
+#[derive(Debug)]
+struct RedlockBed {
+    beds: Vec<Box<dyn NodeBed>>,
+    labels: Vec<String>,
+}
+
+#[async_trait]
+impl LockBed for RedlockBed {
+    async fn lock(&self) -> CheckResult<Arc<dyn DistributedLock>> {
+        let mut nodes = Vec::new();
+        for bed in &self.beds {
+            nodes.push(bed.connect(&Access::default()).await?);
+        }
+        redlock(nodes)
+    }
+
+    fn address(&self) -> Option<String> {
+        let addresses: Option<Vec<_>> = self.beds.iter().map(|bed| bed.address()).collect();
+        addresses.map(|addresses| addresses.join(","))
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.beds[0].pass(time).await;
+    }
+
+    async fn leftovers(&self) -> CheckResult<Vec<String>> {
+        let mut left = Vec::new();
+        for (bed, label) in self.beds.iter().zip(&self.labels) {
+            for key in bed.keys().await? {
+                left.push(format!("{} at {label}", String::from_utf8_lossy(&key)));
+            }
+        }
+        Ok(left)
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        self.labels.clone()
+    }
+
+    async fn inject(&self, node: usize, fault: &NodeFault) -> CheckResult {
+        self.beds[node].inject(fault).await
+    }
+
+    async fn heal(&self, node: usize) -> CheckResult {
+        self.beds[node].heal().await
+    }
+}

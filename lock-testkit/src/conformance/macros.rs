@@ -1,0 +1,118 @@
+//! One test for each check.
+
+/// Makes one `#[test]` of each check of the [suite for nodes](crate::conformance::node).
+///
+/// ```ignore
+/// lock_testkit::conformance! {
+///     harness: RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
+///         MyNode::new(target.url())
+///     }),
+///     unsupported: {
+///         resp3_replies_are_the_same: "the client knows RESP2 alone",
+///     },
+/// }
+/// ```
+///
+/// `harness` is evaluated for each test. A check under `unsupported` becomes an ignored test with
+/// that reason; with `--include-ignored` it runs and has to fail. A name that is no check, or that
+/// of a check that every node has to pass, does not compile:
+///
+/// ```compile_fail
+/// # use lock_testkit::conformance::{MemoryHarness, ThreadDriver};
+/// lock_testkit::conformance! {
+///     harness: MemoryHarness::new(ThreadDriver::new()),
+///     unsupported: { no_such_check: "a typo" },
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use lock_testkit::conformance::{MemoryHarness, ThreadDriver};
+/// lock_testkit::conformance! {
+///     harness: MemoryHarness::new(ThreadDriver::new()),
+///     unsupported: { a_free_key_is_set: "required of every node" },
+/// }
+/// ```
+///
+/// Two suites in one file go into two modules.
+#[macro_export]
+macro_rules! conformance {
+    (harness: $harness:expr $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?) => {
+        fn __harness() -> impl $crate::conformance::node::NodeHarness {
+            $harness
+        }
+        $crate::__conformance_tests! {
+            ($) node __node_checks NODE_CHECK_NAMES $($($name $reason,)*)?
+        }
+    };
+}
+
+/// Makes one `#[test]` of each check of the [suite for locks](crate::conformance::lock), as
+/// [`conformance!`](crate::conformance!) does for nodes.
+///
+/// ```ignore
+/// lock_testkit::lock_conformance! {
+///     harness: RedlockHarness::over(5, MemoryHarness::new(TokioDriver::paused())),
+/// }
+/// ```
+#[macro_export]
+macro_rules! lock_conformance {
+    (harness: $harness:expr $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?) => {
+        fn __harness() -> impl $crate::conformance::lock::LockHarness {
+            $harness
+        }
+        $crate::__conformance_tests! {
+            ($) lock __lock_checks LOCK_CHECK_NAMES $($($name $reason,)*)?
+        }
+    };
+}
+
+/// The tests of either suite. The first argument is a dollar sign, for the macros made in here.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance_tests {
+    (($d:tt) $suite:ident $list:ident $names:ident $($name:ident $reason:literal,)*) => {
+        $(const _: () = $crate::conformance::declare_unsupported(
+            $crate::conformance::$suite::$names,
+            stringify!($name),
+            concat!("unsupported: there is no check `", stringify!($name), "`"),
+            concat!("unsupported: the check `", stringify!($name), "` is required of everybody"),
+        );)*
+
+        // Which arm matches decides whether a check is declared unsupported.
+        macro_rules! __conformance_test {
+            $(($name) => {
+                #[test]
+                #[ignore = $reason]
+                fn $name() {
+                    $crate::conformance::$suite::test(
+                        __harness(),
+                        $crate::conformance::TestCase {
+                            module: module_path!(),
+                            name: stringify!($name),
+                            unsupported: Some($reason),
+                        },
+                    );
+                }
+            };)*
+            ($d check:ident) => {
+                #[test]
+                fn $d check() {
+                    $crate::conformance::$suite::test(
+                        __harness(),
+                        $crate::conformance::TestCase {
+                            module: module_path!(),
+                            name: stringify!($d check),
+                            unsupported: None,
+                        },
+                    );
+                }
+            };
+        }
+        macro_rules! __conformance_each {
+            ($d ($d need:ident $d rule:ident $d module:ident :: $d check:ident,)*) => {
+                $d (__conformance_test! { $d check })*
+            };
+        }
+        $crate::$list! { __conformance_each }
+    };
+}

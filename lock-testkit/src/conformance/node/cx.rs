@@ -1,0 +1,343 @@
+//! What a check of a node has in hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, join_all, select};
+use lock_core::node::{ExtendEntry, NodeErrorKind, Operation};
+use lock_core::runtime::BoxFuture;
+use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
+
+use super::harness::{Access, Entry, NodeBed, NodeFault};
+use crate::conformance::failure::chain;
+use crate::conformance::{CheckResult, Failure, NodeHarness};
+
+/// Longer than any answer takes of a server that is well, on a busy machine too.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// For calls whose end by time is what a check is about.
+pub(crate) const SHORT: Duration = Duration::from_millis(100);
+
+/// The lifetime of keys that shall not expire during a check.
+pub(crate) const TTL: Duration = Duration::from_secs(600);
+
+/// How often a condition is looked at that becomes true by itself.
+const POLL: Duration = Duration::from_millis(5);
+
+/// How long a condition may take to become true by itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a check of a node works with: a server of its own and a node that talks to it.
+#[derive(Debug)]
+pub struct NodeCx {
+    bed: Box<dyn NodeBed>,
+    node: Arc<dyn RedisNode>,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl NodeCx {
+    pub(crate) async fn start(
+        harness: &dyn NodeHarness,
+        runtime: Arc<dyn Runtime>,
+    ) -> CheckResult<Self> {
+        let bed = harness.start().await?;
+        let node = bed.connect(&Access::default()).await?;
+        Ok(Self { bed, node, runtime })
+    }
+
+    /// The server, seen from outside.
+    pub(crate) fn bed(&self) -> &dyn NodeBed {
+        &*self.bed
+    }
+
+    /// The node under test.
+    pub(crate) fn node(&self) -> &Arc<dyn RedisNode> {
+        &self.node
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    /// A token that nobody else has.
+    pub(crate) fn token(&self) -> Token {
+        Token::generate(&*self.runtime)
+    }
+
+    pub(crate) async fn sleep(&self, time: Duration) {
+        self.runtime.sleep(time).await;
+    }
+
+    /// Sends a command to the node under test, as a lock does: by digest first, by source if the
+    /// script is not known.
+    pub(crate) async fn send(&self, command: &Command) -> Result<Reply, NodeError> {
+        send(&*self.node, command, LONG).await
+    }
+
+    /// The same, for a command that has to be answered.
+    pub(crate) async fn reply(&self, command: &Command) -> CheckResult<Reply> {
+        let answer = self.send(command).await;
+        answer.map_err(|error| not_answered(command, &error))
+    }
+
+    /// Fails unless the command is answered so.
+    pub(crate) async fn expect(&self, command: &Command, expected: &Reply) -> CheckResult {
+        let reply = self.reply(command).await?;
+        if reply == *expected {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("{expected:?} to {}", described(command)),
+            format!("{reply:?}"),
+        ))
+    }
+
+    /// Fails unless the command ends in an error, which it returns.
+    pub(crate) async fn expect_error(
+        &self,
+        command: &Command,
+        within: Duration,
+    ) -> CheckResult<NodeError> {
+        match send(&*self.node, command, within).await {
+            Err(error) => Ok(error),
+            Ok(reply) => Err(Failure::new(
+                format!("an error to {}", described(command)),
+                format!("{reply:?}"),
+            )),
+        }
+    }
+
+    /// Fails unless the key holds the token with a lifetime.
+    pub(crate) async fn expect_held(&self, key: impl AsRef<[u8]>, token: Token) -> CheckResult {
+        let entry = self.bed.look(key.as_ref()).await?;
+        match &entry {
+            Entry::Value {
+                value,
+                ttl: Some(_),
+            } if value == token.as_bytes() => Ok(()),
+            _ => Err(Failure::new(
+                format!("the key to hold {token} with a lifetime"),
+                format!("{entry:?}"),
+            )),
+        }
+    }
+
+    /// Fails unless the key holds exactly this.
+    pub(crate) async fn expect_entry(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: &Entry,
+    ) -> CheckResult {
+        let entry = self.bed.look(key.as_ref()).await?;
+        super::super::expect_eq("what the key holds", expected, &entry)
+    }
+
+    /// What is left of the key's life, which must have an end.
+    pub(crate) async fn lifetime(&self, key: impl AsRef<[u8]>) -> CheckResult<Duration> {
+        let entry = self.bed.look(key.as_ref()).await?;
+        match entry {
+            Entry::Value { ttl: Some(ttl), .. } => Ok(ttl),
+            _ => Err(Failure::new("a key with a lifetime", format!("{entry:?}"))),
+        }
+    }
+
+    /// Makes sure that the node is connected.
+    pub(crate) async fn warm_up(&self) -> CheckResult {
+        let nobody = release("nobody", self.token());
+        self.expect(&nobody, &Reply::Int(0)).await
+    }
+
+    /// Calls until the node answers, as a lock's attempts do after a fault.
+    pub(crate) async fn until_answered(&self) -> CheckResult {
+        let start = self.runtime.now();
+        loop {
+            let command = release("nobody", self.token());
+            let error = match send(&*self.node, &command, SHORT * 10).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if self.runtime.now().saturating_sub(start) > PATIENCE {
+                return Err(Failure::new(
+                    "the node to come back by itself after the fault",
+                    chain(&error),
+                ));
+            }
+            self.sleep(POLL).await;
+        }
+    }
+
+    /// Makes something go wrong.
+    pub(crate) async fn inject(&self, fault: NodeFault) -> CheckResult {
+        self.bed.inject(&fault).await
+    }
+
+    pub(crate) async fn heal(&self) -> CheckResult {
+        self.bed.heal().await
+    }
+
+    /// Looks until the key holds what is asked for.
+    pub(crate) async fn eventually(
+        &self,
+        what: &str,
+        key: impl AsRef<[u8]>,
+        holds: impl Fn(&Entry) -> bool,
+    ) -> CheckResult {
+        let start = self.runtime.now();
+        loop {
+            let entry = self.bed.look(key.as_ref()).await?;
+            if holds(&entry) {
+                return Ok(());
+            }
+            if self.runtime.now().saturating_sub(start) > PATIENCE {
+                return Err(Failure::new(what, format!("{entry:?}")));
+            }
+            self.bed.pass(POLL).await;
+        }
+    }
+
+    /// Fails unless the call ends before `limit`, which is so long that only a hang meets it.
+    pub(crate) async fn ends<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        call: impl Future<Output = T> + Send,
+    ) -> CheckResult<T> {
+        let timer = self.runtime.sleep(limit);
+        match select(Box::pin(call), timer).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right(((), _)) => Err(Failure::new(
+                format!("{what} to end within {} ms", limit.as_millis()),
+                "no end",
+            )),
+        }
+    }
+
+    /// Runs the calls at the same time, each in a task of its own, and collects their results in
+    /// order.
+    pub(crate) async fn all<T: Send + 'static>(
+        &self,
+        calls: Vec<BoxFuture<'static, T>>,
+    ) -> CheckResult<Vec<T>> {
+        let mut waits = Vec::with_capacity(calls.len());
+        for call in calls {
+            let (sender, receiver) = futures::channel::oneshot::channel();
+            self.runtime.spawn(Box::pin(async move {
+                // The check that waits may be over.
+                sender.send(call.await).ok();
+            }));
+            waits.push(receiver);
+        }
+        let results: Result<Vec<_>, _> = join_all(waits).await.into_iter().collect();
+        results.map_err(|_| Failure::new("the call to end", "its task ended without a result"))
+    }
+}
+
+/// Sends a command as a lock does: by digest first, by source if the script is not known.
+pub(crate) async fn send(
+    node: &dyn RedisNode,
+    command: &Command,
+    within: Duration,
+) -> Result<Reply, NodeError> {
+    match node.execute(command, within).await {
+        Err(error) if error.code() == Some("NOSCRIPT") => {
+            node.execute(&command.with_source(), within).await
+        }
+        answer => answer,
+    }
+}
+
+/// An answer that had to come and did not.
+pub(crate) fn not_answered(command: &Command, error: &NodeError) -> Failure {
+    Failure::new(
+        format!("an answer to {}", described(command)),
+        format!("{:?}: {}", error.kind(), chain(error)),
+    )
+}
+
+/// Fails unless the error says that surely nothing was sent.
+pub(crate) fn expect_not_sent(error: &NodeError) -> CheckResult {
+    super::super::expect(
+        error.kind() == NodeErrorKind::NotSent,
+        "an error of the kind NotSent",
+        error,
+    )
+}
+
+/// A command as a person would say it.
+pub(crate) fn described(command: &Command) -> String {
+    let key = String::from_utf8_lossy(command.operation().key()).into_owned();
+    let key: String = key.chars().take(40).collect();
+    format!("{} of {key:?}", command.operation().name())
+}
+
+fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
+    Arc::from(key.as_ref())
+}
+
+/// The nearest legal ttl.
+fn ttl_of(ttl: Duration) -> Ttl {
+    let least = if ttl > Ttl::MAX.as_duration() {
+        Ttl::MAX
+    } else {
+        Ttl::MIN
+    };
+    Ttl::new(ttl).unwrap_or(least)
+}
+
+pub(crate) fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_for(key, token, TTL)
+}
+
+pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::Acquire {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    })
+}
+
+pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_or_tell_for(key, token, TTL)
+}
+
+pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::AcquireOrTell {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    })
+}
+
+pub(crate) fn extend(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    extend_all([(key.as_ref(), token, ttl)])
+}
+
+pub(crate) fn extend_all<'a>(
+    entries: impl IntoIterator<Item = (&'a [u8], Token, Duration)>,
+) -> Command {
+    let entry = |(key, token, ttl): (&[u8], Token, Duration)| ExtendEntry {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    };
+    Command::from(Operation::Extend {
+        entries: entries.into_iter().map(entry).collect(),
+    })
+}
+
+pub(crate) fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
+    release_keeping(key, token, Duration::ZERO)
+}
+
+pub(crate) fn release_keeping(key: impl AsRef<[u8]>, token: Token, keep: Duration) -> Command {
+    Command::from(Operation::Release {
+        key: bytes(key),
+        token,
+        keep,
+    })
+}
+
+/// The answer to an extension of one key.
+pub(crate) fn extended(answer: i64) -> Reply {
+    Reply::Array(vec![Reply::Int(answer)])
+}

@@ -1,0 +1,78 @@
+//! The suite for nodes: anything that implements [`RedisNode`](lock_core::RedisNode).
+
+mod checks;
+mod cx;
+mod harness;
+mod list;
+mod memory;
+#[cfg(unix)]
+mod redis;
+
+use std::sync::Arc;
+
+use lock_core::runtime::BoxFuture;
+
+pub use cx::NodeCx;
+pub use harness::{Access, Denial, Entry, NodeBed, NodeFault, NodeHarness, Protocol};
+pub use list::{NODE_CHECK_NAMES, NODE_CHECKS};
+pub use memory::MemoryHarness;
+#[cfg(unix)]
+pub use redis::{RedisHarness, Target};
+
+use super::report::Report;
+use super::run::{CheckInfo, Outcome, drive};
+use super::{CheckResult, TestCase, suite};
+
+/// One check of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeCheck {
+    info: CheckInfo,
+    run: for<'a> fn(&'a NodeCx) -> BoxFuture<'a, CheckResult>,
+}
+
+impl NodeCheck {
+    /// What the check is called, and what it stands for.
+    #[must_use]
+    pub fn info(&self) -> CheckInfo {
+        self.info
+    }
+
+    /// Runs the check, on a server of its own, with a deadline.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed.
+    pub fn run(&self, harness: &Arc<dyn NodeHarness>) -> CheckResult {
+        let (harness, run) = (Arc::clone(harness), self.run);
+        drive(self.info, harness.driver(), move |runtime| {
+            Box::pin(async move {
+                let cx = NodeCx::start(&*harness, runtime).await?;
+                run(&cx).await
+            })
+        })
+    }
+}
+
+/// Runs the whole suite, one check after the other, for test runners that the macro does not fit.
+///
+/// `unsupported` names the checks that must fail, each with its reason. A name that is no check, or
+/// that of a required one, is an outcome that is not good.
+pub fn run_all(harness: impl NodeHarness, unsupported: &[(&str, &str)]) -> Report {
+    let harness: Arc<dyn NodeHarness> = Arc::new(harness);
+    let checks = NODE_CHECKS.iter().map(|check| (check.info, check));
+    suite::run_all(checks, unsupported, |check| check.run(&harness))
+}
+
+/// Runs one check for the macro, and panics unless it is as it should be.
+#[doc(hidden)]
+pub fn test(harness: impl NodeHarness, case: TestCase) {
+    let harness: Arc<dyn NodeHarness> = Arc::new(harness);
+    let check = NODE_CHECKS
+        .iter()
+        .find(|check| check.info.name == case.name);
+    let Some(check) = check else {
+        panic!("there is no check `{}`", case.name);
+    };
+    let unsupported = case.unsupported.map(str::to_owned);
+    Outcome::new(check.info, check.run(&harness), unsupported).assert_good();
+}
