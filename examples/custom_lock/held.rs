@@ -1,5 +1,6 @@
 //! A lease that is held.
 
+use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::channel::oneshot;
-use lock_core::runtime::{Runtime, ThreadRuntime};
-use lock_core::{ExtendError, HeldLock, ReleaseError, Ttl, Votes};
+use lock_core::runtime::{BoxFuture, Runtime, ThreadRuntime};
+use lock_core::{ExtendError, HeldLock, Loss, ReleaseError, Ttl, Votes};
 
 use crate::file_lock::{open, reports};
 use crate::lease::{Lease, LeaseFile, now};
@@ -158,6 +159,23 @@ impl HeldLock for HeldFile {
 
     fn votes(&self) -> Votes {
         Votes::new(1, 1)
+    }
+
+    fn lost(&self) -> BoxFuture<'static, Loss> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            loop {
+                let left = shared.remaining();
+                if shared.state().released {
+                    return pending().await;
+                }
+                if left.is_zero() {
+                    return Loss::Expired;
+                }
+                // It may have been extended when this time is over.
+                ThreadRuntime::shared().sleep(left).await;
+            }
+        })
     }
 
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {

@@ -1,11 +1,12 @@
 //! What a holder has in hand.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::error::{ExtendError, ReleaseError};
+use crate::runtime::BoxFuture;
 
 /// How many nodes granted a lock, of how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,26 @@ impl Votes {
     }
 }
 
+/// How a lock was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Its validity ended, and nothing had extended it by then.
+    Expired,
+    /// It is gone though its validity had not ended: a quorum of nodes answered that it is not
+    /// ours.
+    NotOurs,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lock's validity ended",
+            Self::NotOurs => "the lock is somebody else's, or gone",
+        })
+    }
+}
+
 /// What stands behind a [`LockGuard`]. Only who makes a lock of his own needs it.
 #[async_trait]
 pub trait HeldLock: Debug + Send + Sync + 'static {
@@ -39,6 +60,10 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
 
     /// See [`LockGuard::votes`].
     fn votes(&self) -> Votes;
+
+    /// See [`LockGuard::lost`]. Must be armed from the call on, and never ready for a lock that is
+    /// released.
+    fn lost(&self) -> BoxFuture<'static, Loss>;
 
     /// See [`LockGuard::extend`].
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
@@ -104,6 +129,21 @@ impl LockGuard {
     #[must_use]
     pub fn votes(&self) -> Votes {
         self.held.votes()
+    }
+
+    /// Ends when the lock is lost, whatever the network does: at the earlier of the end of its
+    /// validity and a quorum's answer that it is not ours. It never ends for a lock that is
+    /// released, so wait for it beside something else.
+    ///
+    /// The future owns what it needs, so that a task of its own can wait for it. As a timer it may
+    /// be late on a busy machine; [`is_valid`](Self::is_valid) never is.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    #[must_use = "a future does nothing unless it is awaited"]
+    pub fn lost(&self) -> BoxFuture<'static, Loss> {
+        self.held.lost()
     }
 
     /// Makes the lock live for `ttl` from now on, unless it lives longer already.

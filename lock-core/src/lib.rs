@@ -73,15 +73,16 @@ mod redlock;
 mod request;
 mod retry;
 pub mod runtime;
+mod scope;
 mod scripts;
 pub mod tick;
 mod ttl;
 
 pub use error::{
     AcquireError, BuildError, Contended, ExtendError, InvalidInput, NodeReport, NodeReports,
-    NodeVote, ReleaseError, TooSlow, Unavailable,
+    NodeVote, ReleaseError, TooSlow, Unavailable, WithLockError,
 };
-pub use guard::{HeldLock, LockGuard, Votes};
+pub use guard::{HeldLock, LockGuard, Loss, Votes};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
 pub use redlock::{Redlock, RedlockBuilder};

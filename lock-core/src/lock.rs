@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::error::AcquireError;
+use crate::error::{AcquireError, WithLockError};
 use crate::guard::LockGuard;
 use crate::request::LockRequest;
+use crate::scope;
 
 /// Mutual exclusion between processes, by leases.
 ///
@@ -83,6 +84,52 @@ pub trait DistributedLockExt: DistributedLock {
         R: Into<LockRequest> + Send,
     {
         self.acquire(&request.into()).await
+    }
+
+    /// Runs `body` while the lock is held, and releases the lock when it ends.
+    ///
+    /// If the lock is lost meanwhile, the body is dropped at its next `await`. A result that it has
+    /// by then is kept. A panic of the body goes on after the release has begun.
+    ///
+    /// ```
+    /// # use lock_core::{DistributedLockExt, Redlock};
+    /// # use lock_testkit::MemoryNode;
+    /// # futures::executor::block_on(async {
+    /// let locks = Redlock::new(MemoryNode::several(5))?;
+    /// let paid = locks
+    ///     .with_lock("invoice-7", async |guard| {
+    ///         assert!(guard.is_valid());
+    ///         "paid"
+    ///     })
+    ///     .await?;
+    /// assert_eq!(paid, "paid");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WithLockError`]: the lock was not acquired, and nothing ran; it was lost, and the body was
+    /// dropped; or the body came to its end, and then the lock turned out to be lost or could not be
+    /// released. The body's own error is part of its output.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the body and then the guard, which releases in the background.
+    #[allow(async_fn_in_trait, reason = "it is Send whenever the body is")]
+    fn with_lock<R, F, T>(
+        &self,
+        request: R,
+        body: F,
+    ) -> impl Future<Output = Result<T, WithLockError<T>>>
+    where
+        R: Into<LockRequest> + Send,
+        F: AsyncFnOnce(&LockGuard) -> T,
+    {
+        async move {
+            let guard = self.acquire(&request.into()).await?;
+            scope::run(guard, body).await
+        }
     }
 }
 

@@ -4,8 +4,10 @@ mod acquire;
 mod hold;
 mod invalid;
 mod report;
+mod scope;
 
 pub use acquire::{AcquireError, Contended, TooSlow, Unavailable};
 pub use hold::{ExtendError, ReleaseError};
 pub use invalid::{BuildError, InvalidInput};
 pub use report::{NodeReport, NodeReports, NodeVote};
+pub use scope::WithLockError;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::loss::LossSignal;
 use super::member::Member;
 use super::protocol::{AcquireAnswer, Debt, KeyAnswer, NodeSet, Timing};
 use super::release::ReleaseState;
@@ -28,6 +29,9 @@ pub(crate) struct Attempt {
     /// Before the first send.
     pub(crate) started: Duration,
     pub(super) release: Mutex<ReleaseState>,
+    pub(super) loss: LossSignal,
+    /// Until when a lock that was won can be relied on, in ns. It never goes back.
+    valid_until: AtomicU64,
     /// Failed, cancelled, lost or released: nothing may be set any more, and late grants are
     /// released.
     is_over: AtomicBool,
@@ -63,6 +67,8 @@ impl Attempt {
             timing: plan.timing,
             started: now,
             release: Mutex::default(),
+            loss: LossSignal::default(),
+            valid_until: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),
             granted: AtomicU64::new(0),
@@ -119,6 +125,31 @@ impl Attempt {
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// What is left at `now` of the time in which the lock can be relied on.
+    pub(crate) fn remaining_at(&self, now: Duration) -> Duration {
+        if self.is_over() {
+            return Duration::ZERO;
+        }
+        let valid_until = Duration::from_nanos(self.valid_until.load(Ordering::SeqCst));
+        valid_until.saturating_sub(now)
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        self.remaining_at(self.runtime.now())
+    }
+
+    /// The lock was won or extended.
+    pub(crate) fn extend_validity(&self, until: Duration) {
+        self.valid_until.fetch_max(nanos(until), Ordering::SeqCst);
+    }
+
+    /// A quorum of nodes has said that the lock is not ours. Whoever knows that must not call it
+    /// valid, and nothing revives it.
+    pub(crate) fn lose(&self) {
+        self.end();
+        self.loss.tell();
     }
 
     /// From now on nothing may be set, and late grants are released.

@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Done, Purpose, Vote};
-use super::held::Held;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
-use crate::guard::HeldLock;
 use crate::node::{Command, ExtendEntry, NodeError, Operation};
 
-pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError> {
-    let attempt = held.attempt();
+pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), ExtendError> {
     let timing = attempt.engine.settings.timing(ttl)?;
-    if held.remaining().is_zero() && !mutant!(ExtendRevives) {
+    if attempt.remaining().is_zero() && !mutant!(ExtendRevives) {
         return Err(ExtendError::Lost);
     }
     attempt.note_ttl(timing);
@@ -22,7 +19,7 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
     let mut extending = Extending::new(attempt, timing, started);
     match extending.vote().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
-        ExtendVerdict::Extended if held.remaining().is_zero() && !mutant!(ExtendRevives) => {
+        ExtendVerdict::Extended if attempt.remaining().is_zero() && !mutant!(ExtendRevives) => {
             Err(ExtendError::Lost)
         }
         ExtendVerdict::Extended => {
@@ -31,13 +28,12 @@ pub(crate) async fn extend(held: &Held, ttl: Duration) -> Result<(), ExtendError
                 false => started,
             };
             let valid_until = started.saturating_add(timing.validity);
-            held.extend_validity(valid_until);
+            attempt.extend_validity(valid_until);
             extending.heal(valid_until).await;
             Ok(())
         }
         ExtendVerdict::Lost => {
-            // Who knows that the lock is lost must not call it valid, and nothing revives it.
-            attempt.end();
+            attempt.lose();
             Err(ExtendError::Lost)
         }
         ExtendVerdict::Unavailable => {

@@ -1,48 +1,27 @@
 //! A Redlock that is held: what stands behind its guard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::attempt::{Attempt, nanos};
-use super::{extend, release};
+use super::attempt::Attempt;
+use super::{extend, loss, release};
 use crate::error::{ExtendError, ReleaseError};
-use crate::guard::{HeldLock, Votes};
+use crate::guard::{HeldLock, Loss, Votes};
+use crate::runtime::BoxFuture;
 
 /// A lock that a quorum granted.
 #[derive(Debug)]
 pub(crate) struct Held {
     attempt: Arc<Attempt>,
     resource: Arc<[u8]>,
-    /// Until when the lock can be relied on, in ns of the runtime's clock. It never goes back.
-    valid_until: AtomicU64,
 }
 
 impl Held {
     pub(crate) fn new(attempt: Arc<Attempt>, resource: Arc<[u8]>, valid_until: Duration) -> Self {
-        Self {
-            attempt,
-            resource,
-            valid_until: AtomicU64::new(nanos(valid_until)),
-        }
-    }
-
-    pub(crate) fn attempt(&self) -> &Arc<Attempt> {
-        &self.attempt
-    }
-
-    pub(crate) fn remaining_at(&self, now: Duration) -> Duration {
-        if self.attempt.is_over() {
-            return Duration::ZERO;
-        }
-        let valid_until = Duration::from_nanos(self.valid_until.load(Ordering::SeqCst));
-        valid_until.saturating_sub(now)
-    }
-
-    pub(crate) fn extend_validity(&self, until: Duration) {
-        self.valid_until.fetch_max(nanos(until), Ordering::SeqCst);
+        attempt.extend_validity(valid_until);
+        Self { attempt, resource }
     }
 }
 
@@ -57,22 +36,26 @@ impl HeldLock for Held {
     }
 
     fn remaining(&self) -> Duration {
-        self.remaining_at(self.attempt.runtime.now())
+        self.attempt.remaining()
     }
 
     fn votes(&self) -> Votes {
         Votes::new(self.attempt.granted().len(), self.attempt.quorum().nodes())
     }
 
+    fn lost(&self) -> BoxFuture<'static, Loss> {
+        Box::pin(loss::lost(Arc::clone(&self.attempt)))
+    }
+
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
-        extend::extend(self, ttl).await
+        extend::extend(&self.attempt, ttl).await
     }
 
     async fn release(&self) -> Result<(), ReleaseError> {
-        release::release(self).await
+        release::release(&self.attempt).await
     }
 
     fn release_in_background(&self) {
-        release::release_in_background(self);
+        release::release_in_background(&self.attempt);
     }
 }

@@ -8,6 +8,7 @@ mod collector;
 mod engine;
 mod extend;
 mod held;
+mod loss;
 mod member;
 mod protocol;
 mod release;

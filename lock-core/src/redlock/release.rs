@@ -8,7 +8,6 @@ use futures::channel::oneshot;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Vote};
-use super::held::Held;
 use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
 use crate::error::ReleaseError;
 
@@ -25,8 +24,7 @@ pub(crate) enum ReleaseState {
     Done { was_held: bool },
 }
 
-pub(crate) async fn release(held: &Held) -> Result<(), ReleaseError> {
-    let attempt = held.attempt();
+pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
     loop {
         let running = match &mut *state(attempt) {
             ReleaseState::Done { was_held: true } => return Ok(()),
@@ -43,22 +41,22 @@ pub(crate) async fn release(held: &Held) -> Result<(), ReleaseError> {
         };
         let Err(oneshot::Canceled) = running.await;
     }
-    Releasing::start(held).run().await
+    Releasing::start(attempt).run().await
 }
 
 /// Releases the lock unless that has happened already. Does not block.
-pub(crate) fn release_in_background(held: &Held) {
+pub(crate) fn release_in_background(attempt: &Arc<Attempt>) {
     if mutant!(DropWithoutRelease) {
         return;
     }
     {
-        let mut state = state(held.attempt());
+        let mut state = state(attempt);
         if !matches!(*state, ReleaseState::Idle) {
             return;
         }
         *state = ReleaseState::Running(Vec::new());
     }
-    Releasing::start(held).go_on_in_background();
+    Releasing::start(attempt).go_on_in_background();
 }
 
 fn state(attempt: &Attempt) -> MutexGuard<'_, ReleaseState> {
@@ -82,10 +80,9 @@ struct UnderWay {
 }
 
 impl Releasing {
-    fn start(held: &Held) -> Self {
-        let attempt = held.attempt();
+    fn start(attempt: &Arc<Attempt>) -> Self {
         let now = attempt.runtime.now();
-        attempt.end_held(!held.remaining_at(now).is_zero());
+        attempt.end_held(!attempt.remaining_at(now).is_zero());
         let mut calls = Calls::new(Arc::clone(attempt), now);
         let asked = calls.start_releases();
         let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());

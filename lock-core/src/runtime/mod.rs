@@ -8,7 +8,7 @@ mod tokio;
 
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
-pub use thread::ThreadRuntime;
+pub use thread::{InsideRuntime, ThreadRuntime};
 
 use std::fmt::Debug;
 use std::future::Future;

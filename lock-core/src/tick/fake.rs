@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 
 use crate::error::{AcquireError, Contended, ExtendError, ReleaseError};
-use crate::guard::{HeldLock, LockGuard, Votes};
+use crate::guard::{HeldLock, LockGuard, Loss, Votes};
 use crate::lock::DistributedLock;
 use crate::request::LockRequest;
 use crate::runtime::{BoxFuture, Runtime};
@@ -156,6 +156,10 @@ impl HeldLock for FakeHeld {
 
     fn votes(&self) -> Votes {
         Votes::new(1, 1)
+    }
+
+    fn lost(&self) -> BoxFuture<'static, Loss> {
+        Box::pin(std::future::pending())
     }
 
     async fn extend(&self, _: Duration) -> Result<(), ExtendError> {

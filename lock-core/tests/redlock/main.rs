@@ -11,6 +11,7 @@ mod errors;
 mod extension;
 mod hold;
 mod input;
+mod loss;
 mod release;
 mod runtimes;
 mod scripts;

@@ -1,5 +1,6 @@
 //! The ready tasks, the timers, and the thread that serves both.
 
+use super::block_on::Taken;
 use super::task::Task;
 use crate::runtime::{BoxFuture, boottime};
 use std::collections::{BTreeMap, VecDeque};
@@ -223,7 +224,10 @@ impl State {
 pub(super) fn start_thread(executor: Arc<Executor>) -> io::Result<()> {
     std::thread::Builder::new()
         .name("lock-core".to_owned())
-        .spawn(move || executor.run())
+        .spawn(move || {
+            let _taken = Taken::take();
+            executor.run();
+        })
         .map(drop)
 }
 

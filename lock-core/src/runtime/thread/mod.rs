@@ -1,5 +1,6 @@
 //! A runtime of one thread, for programs that bring none of their own.
 
+mod block_on;
 mod executor;
 mod sleep;
 mod task;
@@ -7,11 +8,13 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use block_on::InsideRuntime;
 pub(super) use sleep::Sleep;
 
 use super::{BoxFuture, Runtime, boottime, random};
 use executor::Executor;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -48,6 +51,38 @@ impl ThreadRuntime {
                 executor: Executor::new(),
             })
         }))
+    }
+
+    /// Waits on this thread for a future, for programs without any async runtime: everything that
+    /// is async here can be used so.
+    ///
+    /// ```
+    /// use lock_core::runtime::ThreadRuntime;
+    /// use lock_core::{DistributedLockExt, Redlock};
+    /// # use lock_testkit::MemoryNode;
+    ///
+    /// let runtime = ThreadRuntime::shared();
+    /// let locks = Redlock::new(MemoryNode::several(5))?;
+    /// let guard = runtime.block_on(locks.lock("invoice-7"))??;
+    /// assert!(guard.is_valid());
+    /// runtime.block_on(guard.release())??;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// The future is polled on this thread, so it need not be `Send`. It must not need a runtime of
+    /// another kind: a client on tokio does.
+    ///
+    /// # Errors
+    ///
+    /// [`InsideRuntime`] on a thread that runs async tasks, tokio's (with the feature `tokio`) or
+    /// those of this runtime, and inside another `block_on`. The future is dropped unpolled. In
+    /// tokio's `spawn_blocking`, use `Handle::block_on`.
+    ///
+    /// # Panics
+    ///
+    /// Only if the future panics.
+    pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, InsideRuntime> {
+        block_on::block_on(future)
     }
 
     /// A sleep without the box that the trait asks for.

@@ -1,0 +1,63 @@
+//! Why a scoped run did not come to a good end.
+
+use std::fmt;
+
+use super::{AcquireError, ReleaseError};
+use crate::guard::Loss;
+
+/// Why [`with_lock`](crate::DistributedLockExt::with_lock) did not come to a good end. `T` is what
+/// the body returns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum WithLockError<T> {
+    /// The lock was not acquired. The body never ran.
+    Acquire(AcquireError),
+    /// The lock was lost, and the body was dropped before it came to its end.
+    Lost(Loss),
+    /// The body came to its end. Then the lock turned out to be lost
+    /// ([`ReleaseError::NotHeld`]), so that others may have run at the same time, or it could not be
+    /// released for certain.
+    NotReleased {
+        /// What the body returned.
+        output: T,
+        /// What came of the release.
+        error: ReleaseError,
+    },
+}
+
+impl<T> WithLockError<T> {
+    /// What the body returned, if it came to its end.
+    pub fn into_output(self) -> Option<T> {
+        match self {
+            Self::NotReleased { output, .. } => Some(output),
+            Self::Acquire(_) | Self::Lost(_) => None,
+        }
+    }
+}
+
+impl<T> From<AcquireError> for WithLockError<T> {
+    fn from(error: AcquireError) -> Self {
+        Self::Acquire(error)
+    }
+}
+
+impl<T> fmt::Display for WithLockError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acquire(error) => error.fmt(f),
+            Self::Lost(loss) => write!(f, "stopped half-way: {loss}"),
+            Self::NotReleased { error, .. } => write!(f, "done, but {error}"),
+        }
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for WithLockError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // What they display is displayed here already.
+            Self::Acquire(error) => error.source(),
+            Self::NotReleased { error, .. } => error.source(),
+            Self::Lost(_) => None,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How a holder hears that the lock is lost.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::channel::oneshot;
+use futures::future::select;
+
+use super::attempt::Attempt;
+use crate::guard::Loss;
+
+/// Whether nodes have said that a lock is no longer ours, and who waits to hear of it.
+#[derive(Debug, Default)]
+pub(crate) struct LossSignal {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_lost: bool,
+    /// Nothing is ever sent to them: they notice that the sender is gone.
+    waiting: Vec<oneshot::Sender<Infallible>>,
+}
+
+impl LossSignal {
+    /// A quorum has said that the lock is not ours.
+    pub(crate) fn tell(&self) {
+        let waiting = {
+            let mut state = self.state();
+            state.is_lost = true;
+            mem::take(&mut state.waiting)
+        };
+        // Dropping them wakes the waiters: foreign code, which must not run under the lock.
+        drop(waiting);
+    }
+
+    /// Something that ends when the loss is told; `None` if it was.
+    fn listen(&self) -> Option<oneshot::Receiver<Infallible>> {
+        let mut state = self.state();
+        if state.is_lost {
+            return None;
+        }
+        // Who has given up leaves nothing behind.
+        state.waiting.retain(|waiter| !waiter.is_canceled());
+        let (sender, receiver) = oneshot::channel();
+        state.waiting.push(sender);
+        Some(receiver)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends when the lock is lost: at the earlier of a quorum's word and the end of the validity. It
+/// never ends for a lock that is released.
+pub(crate) async fn lost(attempt: Arc<Attempt>) -> Loss {
+    loop {
+        let Some(told) = attempt.loss.listen() else {
+            return Loss::NotOurs;
+        };
+        if attempt.is_over() {
+            return pending().await;
+        }
+        let left = attempt.remaining_at(attempt.runtime.now());
+        if left.is_zero() {
+            // A release may have come in between.
+            match attempt.is_over() {
+                true => continue,
+                false => return Loss::Expired,
+            }
+        }
+        // It may have been extended when this time is over.
+        select(told, attempt.runtime.sleep(left)).await;
+    }
+}
