@@ -29,6 +29,9 @@ pub struct LockRequest {
     retry: Option<RetryPolicy>,
     hold_at_least: Option<Duration>,
     give_up_when_held: bool,
+    auto_extend: Option<bool>,
+    extend_interval: Option<Duration>,
+    max_hold: Option<Duration>,
 }
 
 impl LockRequest {
@@ -41,6 +44,9 @@ impl LockRequest {
             retry: None,
             hold_at_least: None,
             give_up_when_held: false,
+            auto_extend: None,
+            extend_interval: None,
+            max_hold: None,
         }
     }
 
@@ -87,6 +93,36 @@ impl LockRequest {
     #[must_use]
     pub fn give_up_when_held(mut self, give_up: bool) -> Self {
         self.give_up_when_held = give_up;
+        self
+    }
+
+    /// Extends the lock in the background, again and again, for as long as its guard lives. Then
+    /// the ttl need not be longer than the work: it is only how long others wait after a crash.
+    ///
+    /// A node that fails is asked again until the validity ends. If that is not enough, the lock is
+    /// [lost](crate::LockGuard::lost). Defaults to the lock's default: off.
+    #[must_use]
+    pub fn auto_extend(mut self, auto_extend: bool) -> Self {
+        self.auto_extend = Some(auto_extend);
+        self
+    }
+
+    /// How long after one automatic extension the next one begins: above zero, and at most two
+    /// thirds of the validity, so that there is time for another try. It may come up to an eighth
+    /// earlier, together with those of other locks. Defaults to the lock's default: a third of the
+    /// validity.
+    #[must_use]
+    pub fn extend_interval(mut self, interval: Duration) -> Self {
+        self.extend_interval = Some(interval);
+        self
+    }
+
+    /// How long after it was acquired a lock is extended automatically, so that a guard that was
+    /// forgotten does not hold for ever. What was extended by then runs to its end. Defaults to the
+    /// lock's default: one hour.
+    #[must_use]
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
         self
     }
 
@@ -140,6 +176,24 @@ impl LockRequest {
     #[must_use]
     pub fn get_hold_at_least(&self) -> Duration {
         self.hold_at_least.unwrap_or_default()
+    }
+
+    /// Whether the lock is extended automatically, if that was set.
+    #[must_use]
+    pub fn get_auto_extend(&self) -> Option<bool> {
+        self.auto_extend
+    }
+
+    /// The interval of automatic extensions, if one was set.
+    #[must_use]
+    pub fn get_extend_interval(&self) -> Option<Duration> {
+        self.extend_interval
+    }
+
+    /// How long the lock is extended automatically, if that was set.
+    #[must_use]
+    pub fn get_max_hold(&self) -> Option<Duration> {
+        self.max_hold
     }
 
     /// Whether a wait ends as soon as somebody else surely holds the lock.

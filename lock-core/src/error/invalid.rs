@@ -42,6 +42,17 @@ pub enum InvalidInput {
         /// The ttl that it must not exceed.
         ttl: Duration,
     },
+    /// Extensions would come so rarely that one failure loses the lock, or without a pause.
+    #[error(
+        "extend_interval {} is outside 1 ms..={} (two thirds of the validity)",
+        Ms(*interval), Ms(*max)
+    )]
+    ExtendInterval {
+        /// The interval given.
+        interval: Duration,
+        /// The longest one for this ttl.
+        max: Duration,
+    },
     /// A lock needs a name.
     #[error("resource is empty, at least 1 byte is needed")]
     ResourceEmpty,

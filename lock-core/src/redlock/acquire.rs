@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::collector;
 use super::engine::Engine;
 use super::held::Held;
 use super::protocol::{AcquireAnswer, AcquireRound, Asking, Next, Patience, Verdict, Wait};
 use super::settings::Plan;
 use super::trying::Trying;
+use super::{collector, renewer};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::guard::LockGuard;
 use crate::node::Token;
@@ -62,6 +62,7 @@ impl<'a> Acquire<'a> {
     fn new(engine: &'a Arc<Engine>, plan: Plan) -> Self {
         let runtime = engine.settings.runtime();
         collector::resume(engine, &runtime);
+        renewer::resume(engine, &runtime);
         Self {
             engine,
             started: runtime.now(),
@@ -136,11 +137,11 @@ impl<'a> Acquire<'a> {
                 attempt.doubt(now);
             }
             trying.is_decided = true;
-            return Ok(Held::new(
-                attempt,
-                Arc::clone(&self.plan.resource),
-                valid_until,
-            ));
+            attempt.extend_validity(valid_until);
+            if let Some(renewal) = self.plan.renewal {
+                renewer::start(&attempt, renewal);
+            }
+            return Ok(Held::new(attempt, Arc::clone(&self.plan.resource)));
         }
         trying.give_up();
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.

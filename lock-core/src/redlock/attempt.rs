@@ -1,7 +1,7 @@
 //! One attempt to acquire, and the lock that it may become: what its calls share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::engine::Engine;
@@ -9,6 +9,7 @@ use super::loss::LossSignal;
 use super::member::Member;
 use super::protocol::{AcquireAnswer, Debt, KeyAnswer, NodeSet, Timing};
 use super::release::ReleaseState;
+use super::renewer::Renewed;
 use super::settings::Plan;
 use super::{collector, protocol};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
@@ -30,6 +31,8 @@ pub(crate) struct Attempt {
     pub(crate) started: Duration,
     pub(super) release: Mutex<ReleaseState>,
     pub(super) loss: LossSignal,
+    /// How the lock is extended automatically, if it is.
+    pub(super) renewed: OnceLock<Box<Renewed>>,
     /// Until when a lock that was won can be relied on, in ns. It never goes back.
     valid_until: AtomicU64,
     /// Failed, cancelled, lost or released: nothing may be set any more, and late grants are
@@ -68,6 +71,7 @@ impl Attempt {
             started: now,
             release: Mutex::default(),
             loss: LossSignal::default(),
+            renewed: OnceLock::new(),
             valid_until: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             touched: AtomicU64::new(0),
@@ -155,6 +159,9 @@ impl Attempt {
     /// From now on nothing may be set, and late grants are released.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
+        if let Some(renewed) = self.renewed.get() {
+            self.engine.renewals.forget(renewed);
+        }
     }
 
     /// The same by a release, which comes in time if the lock was still valid.

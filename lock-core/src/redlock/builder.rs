@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::Redlock;
 use super::engine::Engine;
 use super::member::Member;
-use super::protocol::{NodeSet, Quorum};
+use super::protocol::{NodeSet, Quorum, Renewal};
+use super::renewer::Renewals;
 use super::settings::Settings;
 use crate::error::BuildError;
 use crate::node::RedisNode;
@@ -27,6 +28,9 @@ pub struct RedlockBuilder<N> {
     node_timeout: Option<Duration>,
     connect_timeout: Duration,
     drift_factor: f64,
+    auto_extend: bool,
+    extend_interval: Option<Duration>,
+    max_hold: Duration,
     runtime: Option<Arc<dyn Runtime>>,
 }
 
@@ -42,6 +46,9 @@ impl<N: RedisNode> RedlockBuilder<N> {
             node_timeout: None,
             connect_timeout: Duration::from_secs(1),
             drift_factor: 0.01,
+            auto_extend: false,
+            extend_interval: None,
+            max_hold: Duration::from_secs(60 * 60),
             runtime: None,
         }
     }
@@ -107,6 +114,29 @@ impl<N: RedisNode> RedlockBuilder<N> {
         self
     }
 
+    /// Whether locks are extended automatically, see [`LockRequest::auto_extend`]. Defaults to off.
+    ///
+    /// [`LockRequest::auto_extend`]: crate::LockRequest::auto_extend
+    pub fn auto_extend(mut self, auto_extend: bool) -> Self {
+        self.auto_extend = auto_extend;
+        self
+    }
+
+    /// How long after one automatic extension the next one begins, see
+    /// [`LockRequest::extend_interval`]. Defaults to a third of the validity of each lock.
+    ///
+    /// [`LockRequest::extend_interval`]: crate::LockRequest::extend_interval
+    pub fn extend_interval(mut self, interval: Duration) -> Self {
+        self.extend_interval = Some(interval);
+        self
+    }
+
+    /// How long after it was acquired a lock is extended automatically. Defaults to one hour.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = max_hold;
+        self
+    }
+
     /// Where time, chance and background tasks come from. Defaults to the runtime that polls the
     /// acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
@@ -127,7 +157,11 @@ impl<N: RedisNode> RedlockBuilder<N> {
         let member = |node: &Arc<N>| Member::new(Arc::clone(node) as Arc<dyn RedisNode>);
         let members = nodes.iter().map(member).collect();
         Ok(Redlock {
-            engine: Arc::new(Engine { members, settings }),
+            engine: Arc::new(Engine {
+                members,
+                settings,
+                renewals: Renewals::default(),
+            }),
             nodes,
         })
     }
@@ -160,9 +194,15 @@ impl<N: RedisNode> RedlockBuilder<N> {
             node_timeout: self.node_timeout,
             connect_timeout: self.connect_timeout,
             drift_factor: self.drift_factor,
+            auto_extend: self.auto_extend,
+            extend_interval: self.extend_interval,
+            max_hold: self.max_hold,
             runtime: self.runtime.clone(),
         };
-        settings.timing(self.ttl)?;
+        let timing = settings.timing(self.ttl)?;
+        if self.auto_extend {
+            Renewal::new(timing, self.extend_interval, self.max_hold)?;
+        }
         // The shortest resource: with a prefix that leaves no room for it, no request could work.
         settings.key(&Arc::from(*b"r"))?;
         Ok(settings)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::member::Member;
+use super::renewer::Renewals;
 use super::settings::Settings;
 
 /// The nodes of one lock and its settings.
@@ -10,6 +11,8 @@ use super::settings::Settings;
 pub(crate) struct Engine {
     pub(crate) members: Box<[Member]>,
     pub(crate) settings: Settings,
+    /// The locks that are extended automatically.
+    pub(crate) renewals: Renewals,
 }
 
 impl Engine {

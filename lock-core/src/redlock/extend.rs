@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::calls::{Calls, Done, Purpose, Vote};
+use super::heal;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
 use crate::node::{Command, ExtendEntry, NodeError, Operation};
@@ -120,7 +121,7 @@ impl Extending {
         });
         self.round.ballots.record(done.node, answer);
         if is_missing && let Some(won_until) = self.won_until {
-            self.set_again(done.node, won_until);
+            heal::set_again(&mut self.calls, done.node, self.timing, won_until);
         }
     }
 
@@ -130,7 +131,7 @@ impl Extending {
     async fn heal(mut self, valid_until: Duration) {
         self.won_until = Some(valid_until);
         for node in self.round.missing().iter() {
-            self.set_again(node, valid_until);
+            heal::set_again(&mut self.calls, node, self.timing, valid_until);
         }
         while let Some(done) = self.calls.next_ready().await {
             self.take(done);
@@ -143,25 +144,5 @@ impl Extending {
                 }
             }));
         }
-    }
-
-    fn set_again(&mut self, node: usize, valid_until: Duration) {
-        let attempt = Arc::clone(self.calls.attempt());
-        // In this order: whoever ends the attempt afterwards sees the node and releases it.
-        attempt.touch(node);
-        let now = attempt.runtime.now();
-        if attempt.is_over() || now >= valid_until {
-            return;
-        }
-        attempt.doubt(now);
-        // By script, since another extension may have set the key again already: a plain SET would
-        // be refused by it, as by a stranger's.
-        let command = Command::from(Operation::AcquireOrTell {
-            key: Arc::clone(&attempt.key),
-            token: attempt.token,
-            ttl: self.timing.ttl,
-        });
-        let within = attempt.within_of(node, self.timing);
-        self.calls.start(node, Purpose::Heal, command, within);
     }
 }

@@ -19,8 +19,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(attempt: Arc<Attempt>, resource: Arc<[u8]>, valid_until: Duration) -> Self {
-        attempt.extend_validity(valid_until);
+    pub(crate) fn new(attempt: Arc<Attempt>, resource: Arc<[u8]>) -> Self {
         Self { attempt, resource }
     }
 }

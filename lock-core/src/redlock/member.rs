@@ -32,6 +32,8 @@ pub(crate) struct Member {
     pub(super) is_collecting: AtomicBool,
     /// That task ended with its runtime.
     pub(super) is_abandoned: AtomicBool,
+    /// It refused a command with keys of several slots, as nodes of a cluster do.
+    pub(super) wants_one_slot: AtomicBool,
 }
 
 impl Member {
@@ -44,6 +46,7 @@ impl Member {
             debts: Mutex::default(),
             is_collecting: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
+            wants_one_slot: AtomicBool::new(false),
         }
     }
 

@@ -7,11 +7,14 @@ mod calls;
 mod collector;
 mod engine;
 mod extend;
+mod heal;
 mod held;
 mod loss;
 mod member;
 mod protocol;
 mod release;
+mod renewer;
+mod renewing;
 mod settings;
 mod trying;
 

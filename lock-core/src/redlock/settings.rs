@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::protocol::{Patience, Quorum, Timing};
+use super::protocol::{Patience, Quorum, Renewal, Timing};
 use crate::error::InvalidInput;
 use crate::request::{LockRequest, check_len};
 use crate::retry::RetryPolicy;
@@ -20,6 +20,9 @@ pub(crate) struct Settings {
     pub(crate) node_timeout: Option<Duration>,
     pub(crate) connect_timeout: Duration,
     pub(crate) drift_factor: f64,
+    pub(crate) auto_extend: bool,
+    pub(crate) extend_interval: Option<Duration>,
+    pub(crate) max_hold: Duration,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
 }
 
@@ -30,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) key: Arc<[u8]>,
     pub(crate) timing: Timing,
     pub(crate) hold_at_least: Duration,
+    /// How it is extended automatically, if it is.
+    pub(crate) renewal: Option<Renewal>,
 }
 
 impl Settings {
@@ -47,12 +52,28 @@ impl Settings {
         let resource = request.shared_resource();
         let key = self.key(&resource)?;
         let ttl = request.validate(self.ttl)?;
+        let timing = self.timing(ttl.as_duration())?;
         Ok(Plan {
             resource,
             key,
-            timing: self.timing(ttl.as_duration())?,
+            timing,
             hold_at_least: request.get_hold_at_least(),
+            renewal: self.renewal(request, timing)?,
         })
+    }
+
+    /// How a lock is extended automatically, if the request or the lock asks for it.
+    fn renewal(
+        &self,
+        request: &LockRequest,
+        timing: Timing,
+    ) -> Result<Option<Renewal>, InvalidInput> {
+        if !request.get_auto_extend().unwrap_or(self.auto_extend) {
+            return Ok(None);
+        }
+        let interval = request.get_extend_interval().or(self.extend_interval);
+        let max_hold = request.get_max_hold().unwrap_or(self.max_hold);
+        Renewal::new(timing, interval, max_hold).map(Some)
     }
 
     /// How long a waiting acquire that starts at `now` is ready to wait.

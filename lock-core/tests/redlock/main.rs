@@ -13,6 +13,7 @@ mod hold;
 mod input;
 mod loss;
 mod release;
+mod renewal;
 mod runtimes;
 mod scripts;
 mod stress;

@@ -1,9 +1,6 @@
 //! Which node is asked first when rivals split the votes.
 
-use crc::{CRC_16_XMODEM, Crc};
-
-/// The checksum that Redis Cluster places keys by.
-const CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+use super::slot::CRC16;
 
 /// The nodes in the order in which they are the anchor of a key: rivals agree on it without a word
 /// as long as they list the nodes in the same order.

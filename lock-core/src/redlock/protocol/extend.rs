@@ -35,7 +35,7 @@ impl ExtendRound {
         nodes.fold(NodeSet::EMPTY, NodeSet::with)
     }
 
-    /// The verdict, at the first moment at which it is certain. The quorum is of all nodes.
+    /// The verdict, at the first moment at which it is certain.
     pub(crate) fn verdict(&self) -> Option<ExtendVerdict> {
         let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
         let mut extended = self.ballots.answers().filter(ours).count();
@@ -47,16 +47,26 @@ impl ExtendRound {
         if mutant!(ExtendByReachable) && self.ballots.open() == 0 && extended > gone {
             return Some(ExtendVerdict::Extended);
         }
-        if self.quorum.reached(extended) {
-            Some(ExtendVerdict::Extended)
-        } else if self.quorum.blocked(gone) {
-            Some(ExtendVerdict::Lost)
-        } else if self.ballots.open() > 0 {
-            // Even when no quorum can extend any more, the open votes may tell a loss.
-            None
-        } else {
-            Some(ExtendVerdict::Unavailable)
-        }
+        verdict(self.quorum, extended, gone, self.ballots.open())
+    }
+}
+
+/// What so many votes mean for an extension. The quorum is of all nodes.
+pub(super) fn verdict(
+    quorum: Quorum,
+    extended: usize,
+    gone: usize,
+    open: usize,
+) -> Option<ExtendVerdict> {
+    if quorum.reached(extended) {
+        Some(ExtendVerdict::Extended)
+    } else if quorum.blocked(gone) {
+        Some(ExtendVerdict::Lost)
+    } else if open > 0 {
+        // Even when no quorum can extend any more, the open votes may tell a loss.
+        None
+    } else {
+        Some(ExtendVerdict::Unavailable)
     }
 }
 

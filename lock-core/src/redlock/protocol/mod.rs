@@ -10,7 +10,9 @@ mod health;
 mod node_set;
 mod quorum;
 mod release;
+mod renewal;
 mod replies;
+mod slot;
 mod timing;
 mod wait;
 
@@ -23,6 +25,8 @@ pub(crate) use health::{Admission, Health};
 pub(crate) use node_set::NodeSet;
 pub(crate) use quorum::Quorum;
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};
+pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
 pub(crate) use replies::{AcquireAnswer, Holder, KeyAnswer};
+pub(crate) use slot::slot;
 pub(crate) use timing::Timing;
 pub(crate) use wait::{Asking, Next, Patience, Tell, Wait};

@@ -71,11 +71,33 @@ impl KeyAnswer {
             },
             _ => reply,
         };
+        Self::of(code).ok_or_else(|| NodeError::unexpected_reply(operation, reply))
+    }
+
+    /// Reads the reply to an extension of `count` locks.
+    pub(crate) fn read_all(
+        operation: &Operation,
+        reply: &Reply,
+        count: usize,
+    ) -> Result<Vec<Self>, NodeError> {
+        let unexpected = || NodeError::unexpected_reply(operation, reply);
+        match reply {
+            Reply::Array(items) if items.len() == count => {
+                let answers = items
+                    .iter()
+                    .map(|item| Self::of(item).ok_or_else(unexpected));
+                answers.collect()
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn of(code: &Reply) -> Option<Self> {
         match code {
-            Reply::Int(1) => Ok(Self::Ours),
-            Reply::Int(0) => Ok(Self::Missing),
-            Reply::Int(-1) => Ok(Self::Foreign),
-            _ => Err(NodeError::unexpected_reply(operation, reply)),
+            Reply::Int(1) => Some(Self::Ours),
+            Reply::Int(0) => Some(Self::Missing),
+            Reply::Int(-1) => Some(Self::Foreign),
+            _ => None,
         }
     }
 }
