@@ -80,7 +80,7 @@ mod ttl;
 
 pub use error::{
     AcquireError, BuildError, Contended, ExtendError, InvalidInput, NodeReport, NodeReports,
-    NodeVote, ReleaseError, TooSlow, Unavailable, WithLockError,
+    NodeVote, ReleaseError, ShutdownError, TooSlow, Unavailable, WithLockError,
 };
 pub use guard::{HeldLock, LockGuard, Loss, Votes};
 pub use lock::{DistributedLock, DistributedLockExt};

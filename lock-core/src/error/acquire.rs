@@ -22,6 +22,9 @@ pub enum AcquireError {
     /// A quorum granted the lock, but too late to rely on it, so it was released.
     #[error(transparent)]
     TooSlow(TooSlow),
+    /// The lock was shut down, see [`Redlock::shutdown`](crate::Redlock::shutdown).
+    #[error("the lock was shut down, nothing can be acquired any more")]
+    ShutDown,
 }
 
 /// Somebody else holds the lock or competes for it; part of [`AcquireError::Contended`].

@@ -5,9 +5,11 @@ mod hold;
 mod invalid;
 mod report;
 mod scope;
+mod shutdown;
 
 pub use acquire::{AcquireError, Contended, TooSlow, Unavailable};
 pub use hold::{ExtendError, ReleaseError};
 pub use invalid::{BuildError, InvalidInput};
 pub use report::{NodeReport, NodeReports, NodeVote};
 pub use scope::WithLockError;
+pub use shutdown::ShutdownError;

@@ -78,10 +78,12 @@ impl<'a> Acquire<'a> {
         let mut own = Vec::new();
         let mut now = self.started;
         loop {
+            self.check_open()?;
             let defeat = match self.attempt(asking, now, &own).await {
                 Ok(held) => return Ok(LockGuard::new(held)),
                 Err(defeat) => defeat,
             };
+            self.check_open()?;
             own.push(defeat.token);
             if own.len() > OWN_TOKENS {
                 own.remove(0);
@@ -103,6 +105,14 @@ impl<'a> Acquire<'a> {
         }
     }
 
+    /// Whether the lock was not shut down.
+    fn check_open(&self) -> Result<(), AcquireError> {
+        if self.engine.holders.is_shut() {
+            return Err(AcquireError::ShutDown);
+        }
+        Ok(())
+    }
+
     /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
     async fn attempt(
         &self,
@@ -115,8 +125,9 @@ impl<'a> Acquire<'a> {
             attempt.token = own.last().copied().unwrap_or(attempt.token);
         }
         let mut trying = Trying::new(attempt, asking);
-        trying.vote().await;
         let attempt = Arc::clone(trying.calls.attempt());
+        self.engine.holders.add(&attempt);
+        trying.vote().await;
         let now = self.runtime.now();
         let mut valid_until = attempt.started.saturating_add(attempt.timing.validity);
         if mutant!(ElapsedNotSubtracted) {
@@ -128,7 +139,8 @@ impl<'a> Acquire<'a> {
         while let Some(done) = trying.calls.next_ready().await {
             trying.take(done);
         }
-        if verdict == Verdict::Won {
+        // A shutdown may have released it meanwhile.
+        if verdict == Verdict::Won && !attempt.is_over() {
             let hold = self.plan.hold_at_least;
             if !hold.is_zero() {
                 attempt.hold_until(now.saturating_add(hold));

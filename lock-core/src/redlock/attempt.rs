@@ -264,6 +264,12 @@ impl Attempt {
     }
 }
 
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.engine.holders.remove(&self.token);
+    }
+}
+
 /// Moments fit 64 bits of nanoseconds for 584 years.
 pub(super) fn nanos(moment: Duration) -> u64 {
     u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Redlock;
 use super::engine::Engine;
+use super::holders::Holders;
 use super::member::Member;
 use super::protocol::{NodeSet, Quorum, Renewal};
 use super::renewer::Renewals;
@@ -161,6 +162,7 @@ impl<N: RedisNode> RedlockBuilder<N> {
                 members,
                 settings,
                 renewals: Renewals::default(),
+                holders: Holders::default(),
             }),
             nodes,
         })

@@ -178,6 +178,13 @@ impl Calls {
         }
     }
 
+    /// Drives all that is under way to its end, and does what the answers ask for.
+    pub(crate) async fn finish(&mut self) {
+        while let Some(done) = self.next_ended().await {
+            self.settle(done);
+        }
+    }
+
     /// Does what the answer to a call asks for that nobody waits for.
     pub(crate) fn settle(&mut self, done: Done) {
         self.pending.extend(settle_one(&self.attempt, done));

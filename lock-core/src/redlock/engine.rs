@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::holders::Holders;
 use super::member::Member;
 use super::renewer::Renewals;
 use super::settings::Settings;
@@ -13,6 +14,8 @@ pub(crate) struct Engine {
     pub(crate) settings: Settings,
     /// The locks that are extended automatically.
     pub(crate) renewals: Renewals,
+    /// What is held or tried for.
+    pub(crate) holders: Holders,
 }
 
 impl Engine {

@@ -9,6 +9,7 @@ mod engine;
 mod extend;
 mod heal;
 mod held;
+mod holders;
 mod loss;
 mod member;
 mod protocol;
@@ -16,16 +17,18 @@ mod release;
 mod renewer;
 mod renewing;
 mod settings;
+mod shutdown;
 mod trying;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 pub use builder::RedlockBuilder;
 
-use crate::error::{AcquireError, BuildError};
+use crate::error::{AcquireError, BuildError, ShutdownError};
 use crate::guard::LockGuard;
 use crate::lock::DistributedLock;
 use crate::node::RedisNode;
@@ -67,6 +70,37 @@ impl<N: RedisNode> Redlock<N> {
     /// A lock with settings of your own.
     pub fn builder() -> RedlockBuilder<N> {
         RedlockBuilder::new()
+    }
+
+    /// Ends this lock and its clones: nothing can be acquired any more
+    /// ([`AcquireError::ShutDown`]), and every lock that is held is released at all nodes. For the
+    /// end of a program, so that others need not wait for a ttl. It waits for 5 s at most.
+    ///
+    /// Guards stay as they are, and are not valid any more. Calls that wait for a lock end at their
+    /// next attempt. A lock that is handed over is not held here.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError`]: some locks could not be released for certain in that time.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, what has been sent goes on in the background. It can be called again.
+    pub async fn shutdown(&self) -> Result<(), ShutdownError> {
+        self.shutdown_within(Duration::from_secs(5)).await
+    }
+
+    /// The same, but waits for as long as you say.
+    ///
+    /// # Errors
+    ///
+    /// As [`shutdown`](Self::shutdown).
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn shutdown_within(&self, within: Duration) -> Result<(), ShutdownError> {
+        shutdown::shutdown(&self.engine, within).await
     }
 
     /// The nodes, in the configured order.

@@ -25,10 +25,26 @@ pub(crate) enum ReleaseState {
 }
 
 pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
+    match claim(attempt).await {
+        Some(outcome) => outcome,
+        None => Releasing::start(attempt).run(false).await,
+    }
+}
+
+/// The same, but returns when all nodes have answered or failed to: for who ends the runtime next.
+pub(crate) async fn release_everywhere(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
+    match claim(attempt).await {
+        Some(outcome) => outcome,
+        None => Releasing::start(attempt).run(true).await,
+    }
+}
+
+/// Waits until the release has a definite outcome, or is for the caller to begin.
+async fn claim(attempt: &Attempt) -> Option<Result<(), ReleaseError>> {
     loop {
         let running = match &mut *state(attempt) {
-            ReleaseState::Done { was_held: true } => return Ok(()),
-            ReleaseState::Done { was_held: false } => return Err(ReleaseError::NotHeld),
+            ReleaseState::Done { was_held: true } => return Some(Ok(())),
+            ReleaseState::Done { was_held: false } => return Some(Err(ReleaseError::NotHeld)),
             ReleaseState::Running(waiters) => {
                 let (sender, receiver) = oneshot::channel();
                 waiters.push(sender);
@@ -36,12 +52,11 @@ pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> 
             }
             idle => {
                 *idle = ReleaseState::Running(Vec::new());
-                break;
+                return None;
             }
         };
         let Err(oneshot::Canceled) = running.await;
     }
-    Releasing::start(attempt).run().await
 }
 
 /// Releases the lock unless that has happened already. Does not block.
@@ -98,13 +113,16 @@ impl Releasing {
         }
     }
 
-    async fn run(mut self) -> Result<(), ReleaseError> {
+    async fn run(mut self, is_everywhere: bool) -> Result<(), ReleaseError> {
         let Some(under_way) = &mut self.under_way else {
             return Ok(());
         };
         let verdict = under_way.vote().await;
         under_way.conclude(verdict);
         let result = under_way.result(verdict);
+        if is_everywhere {
+            under_way.calls.finish().await;
+        }
         self.under_way = None;
         result
     }

@@ -16,6 +16,7 @@ mod release;
 mod renewal;
 mod runtimes;
 mod scripts;
+mod shutdown;
 mod stress;
 mod support;
 mod suspects;
