@@ -178,6 +178,11 @@ impl HeldLock for HeldFile {
         })
     }
 
+    fn hand_over(&self) -> Option<lock_core::Lease> {
+        // Nobody could make a guard of it again: that takes a method of the lock's own.
+        None
+    }
+
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
         let ttl = Ttl::new(ttl)?.as_duration();
         let opened = open(&self.shared.path, &*ThreadRuntime::shared()).await;

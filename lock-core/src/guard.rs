@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::error::{ExtendError, ReleaseError};
+use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 
 /// How many nodes granted a lock, of how many.
@@ -64,6 +65,10 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
     /// See [`LockGuard::lost`]. Must be armed from the call on, and never ready for a lock that is
     /// released.
     fn lost(&self) -> BoxFuture<'static, Loss>;
+
+    /// See [`LockGuard::into_lease`]. After it, the lock is neither extended nor released by this
+    /// guard any more, not even when it is dropped.
+    fn hand_over(&self) -> Option<Lease>;
 
     /// See [`LockGuard::extend`].
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
@@ -144,6 +149,15 @@ impl LockGuard {
     #[must_use = "a future does nothing unless it is awaited"]
     pub fn lost(&self) -> BoxFuture<'static, Loss> {
         self.held.lost()
+    }
+
+    /// Makes data of the lock, for another task or process to go on with, see [`Lease`]. From then on
+    /// nobody extends it, and it ends with its ttl unless it is resumed.
+    ///
+    /// `None` if the lock is not valid any more, or cannot be handed over; it is released then.
+    #[must_use = "without the lease nobody can release the lock"]
+    pub fn into_lease(self) -> Option<Lease> {
+        self.held.hand_over()
     }
 
     /// Makes the lock live for `ttl` from now on, unless it lives longer already.

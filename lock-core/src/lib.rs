@@ -45,6 +45,7 @@
 //! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
 //!   backends that run on tokio switch it on. Without it a [thread](runtime::ThreadRuntime) of this
 //!   crate does that work, under any executor.
+//! - `serde`: a [`Lease`] can be written and read by serde. Off by default.
 
 /// Whether the engine shall misbehave in this way, for the simulator to notice: never, unless it
 /// is compiled with `--cfg lock_mutants`.
@@ -64,6 +65,8 @@ macro_rules! mutant {
 mod display;
 mod error;
 mod guard;
+mod inspection;
+mod lease;
 mod lock;
 #[cfg(lock_mutants)]
 #[doc(hidden)]
@@ -79,10 +82,13 @@ pub mod tick;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, InvalidInput, NodeReport, NodeReports,
-    NodeVote, ReleaseError, ShutdownError, TooSlow, Unavailable, WithLockError,
+    AcquireError, BuildError, Contended, ExtendError, ForceReleaseError, InvalidInput, NodeReport,
+    NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow, Unavailable,
+    WithLockError,
 };
 pub use guard::{HeldLock, LockGuard, Loss, Votes};
+pub use inspection::{Inspection, LockKey, NodeInspection};
+pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
 pub use redlock::{Redlock, RedlockBuilder};

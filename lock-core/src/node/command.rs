@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Token;
+use super::Operation;
 use super::packed::Packed;
 use crate::scripts::{self, Script};
-use crate::ttl::Ttl;
 
 /// One command for one node: an [`Operation`] and how its script travels.
 ///
@@ -26,68 +25,6 @@ struct Shared {
     operation: Operation,
     with_source: bool,
     packed: Packed,
-}
-
-/// What a [`Command`] asks for, and what it is answered with.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Operation {
-    /// `SET key token NX PX ttl`. Answers [`Reply::Bytes`](super::Reply::Bytes)`(OK)` if the key
-    /// was free, [`Reply::Nil`](super::Reply::Nil) if it was not, of whatever type it is.
-    Acquire {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The value to set.
-        token: Token,
-        /// The key's lifetime.
-        ttl: Ttl,
-    },
-    /// The same by script, which also tells who holds the lock.
-    ///
-    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then). Else
-    /// an array of the holder's token (`Nil` if the key is no string; cut to 128 bytes) and
-    /// the key's PTTL in ms (-1 if it has none).
-    AcquireOrTell {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The value to set.
-        token: Token,
-        /// The key's lifetime.
-        ttl: Ttl,
-    },
-    /// Extends the keys that still hold their token; never creates and never shortens one.
-    ///
-    /// Answers an array with one integer for each entry: 1 extended, 0 no such key, -1 the key
-    /// holds something else.
-    Extend {
-        /// What to extend; on a cluster, keys of one slot.
-        entries: Arc<[ExtendEntry]>,
-    },
-    /// Deletes the key if it still holds the token.
-    ///
-    /// With `keep` above zero, the key is not deleted but its lifetime cut to `keep`, if it is
-    /// longer. Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
-    /// if it holds something else.
-    Release {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The value to compare with.
-        token: Token,
-        /// How much longer the key shall live; zero deletes it. Fractions of a millisecond count
-        /// as a whole one.
-        keep: Duration,
-    },
-}
-
-/// One key that an [`Operation::Extend`] extends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtendEntry {
-    /// The lock's key.
-    pub key: Arc<[u8]>,
-    /// The value to compare with.
-    pub token: Token,
-    /// The lifetime from now on, unless the key lives longer already.
-    pub ttl: Ttl,
 }
 
 impl From<Operation> for Command {
@@ -175,6 +112,16 @@ impl Command {
                 }
                 args
             }
+            Operation::Inspect { key } => {
+                let mut args = self.script_args(&scripts::INSPECT, 1);
+                args.push(Cow::Borrowed(key));
+                args
+            }
+            Operation::Remove { key } => {
+                let mut args = self.script_args(&scripts::REMOVE, 1);
+                args.push(Cow::Borrowed(key));
+                args
+            }
         }
     }
 
@@ -195,54 +142,6 @@ impl Command {
     }
 }
 
-impl Operation {
-    /// A name for messages and logs.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Acquire { .. } | Self::AcquireOrTell { .. } => "acquire",
-            Self::Extend { .. } => "extend",
-            Self::Release { .. } => "release",
-        }
-    }
-
-    /// The key that decides the connection (rule N12): the first one, if there are several.
-    #[must_use]
-    pub fn key(&self) -> &[u8] {
-        match self {
-            Self::Acquire { key, .. }
-            | Self::AcquireOrTell { key, .. }
-            | Self::Release { key, .. } => key,
-            Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
-        }
-    }
-
-    /// The release that undoes this operation at a node where it may have taken effect; `None` for
-    /// an operation that leaves nothing behind.
-    #[must_use]
-    pub fn undo(&self) -> Option<Self> {
-        match self {
-            Self::Acquire { key, token, .. } | Self::AcquireOrTell { key, token, .. } => {
-                Some(Self::Release {
-                    key: Arc::clone(key),
-                    token: *token,
-                    keep: Duration::ZERO,
-                })
-            }
-            Self::Extend { .. } | Self::Release { .. } => None,
-        }
-    }
-
-    fn script(&self) -> Option<&'static Script> {
-        match self {
-            Self::Acquire { .. } => None,
-            Self::AcquireOrTell { .. } => Some(&scripts::ACQUIRE),
-            Self::Extend { .. } => Some(&scripts::EXTEND),
-            Self::Release { .. } => Some(&scripts::RELEASE),
-        }
-    }
-}
-
 fn word(text: &str) -> Cow<'_, [u8]> {
     Cow::Borrowed(text.as_bytes())
 }
@@ -259,6 +158,8 @@ fn whole_millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::{ExtendEntry, Token};
+    use crate::ttl::Ttl;
 
     fn words(command: &Command) -> Vec<String> {
         let text = |arg: &Cow<'_, [u8]>| String::from_utf8_lossy(arg).into_owned();

@@ -2,6 +2,7 @@
 
 mod command;
 mod error;
+mod operation;
 mod packed;
 mod reply;
 mod subscription;
@@ -13,8 +14,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use command::{Command, ExtendEntry, Operation};
+pub use command::Command;
 pub use error::{NodeError, NodeErrorKind};
+pub use operation::{ExtendEntry, Operation};
 pub use reply::Reply;
 pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};
 pub use token::Token;

@@ -21,6 +21,15 @@ impl Token {
         Self::from_random(runtime.random())
     }
 
+    /// The token of a lock that is held already, from its text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bytes = <[u8; Self::LEN]>::try_from(text.as_bytes()).ok()?;
+        // As it is written here: another spelling of the same UUID is another value to a server.
+        let uuid = uuid::Uuid::try_parse(text).ok()?;
+        let is_same = *uuid.hyphenated().encode_lower(&mut [0; Self::LEN]) == *text;
+        is_same.then_some(Self(bytes))
+    }
+
     pub(crate) fn from_random(random: [u8; 16]) -> Self {
         let mut text = [0; Self::LEN];
         uuid::Builder::from_random_bytes(random)
@@ -70,5 +79,19 @@ mod tests {
             Token::from_random([0; 16]).as_bytes(),
             b"00000000-0000-4000-8000-000000000000"
         );
+    }
+
+    #[test]
+    fn a_text_is_a_token_only_as_tokens_are_written() {
+        let text = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        assert_eq!(Token::parse(text).unwrap().as_str(), text);
+        for other in [
+            "",
+            "67E55044-10b1-426f-9247-bb680e5fe0c8",
+            "67e5504410b1426f9247bb680e5fe0c8",
+            "{67e5504410b1426f9247bb680e5fe0c8}--",
+        ] {
+            assert!(Token::parse(other).is_none(), "{other}");
+        }
     }
 }

@@ -62,6 +62,17 @@ impl Attempt {
         now: Duration,
     ) -> Self {
         let token = Token::generate(&**runtime);
+        Self::with_token(engine, runtime, plan, now, token)
+    }
+
+    /// With the token of another one, whose lock it goes on with.
+    pub(crate) fn with_token(
+        engine: &Arc<Engine>,
+        runtime: &Arc<dyn Runtime>,
+        plan: &Plan,
+        now: Duration,
+        token: Token,
+    ) -> Self {
         Self {
             engine: Arc::clone(engine),
             runtime: Arc::clone(runtime),
@@ -109,7 +120,7 @@ impl Attempt {
     /// The release of what this attempt has set. It deletes the key, unless the lock was won with
     /// the promise to keep it for a while.
     pub(crate) fn release_command(&self) -> Command {
-        let until = Duration::from_nanos(self.hold_until.load(Ordering::SeqCst));
+        let until = self.held_until();
         let keep = if until.is_zero() || mutant!(ClaimsDeletedOnRelease) {
             Duration::ZERO
         } else {
@@ -125,6 +136,10 @@ impl Attempt {
     /// The lock was won, and even a release keeps it until then.
     pub(crate) fn hold_until(&self, until: Duration) {
         self.hold_until.store(nanos(until), Ordering::SeqCst);
+    }
+
+    pub(crate) fn held_until(&self) -> Duration {
+        Duration::from_nanos(self.hold_until.load(Ordering::SeqCst))
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -258,7 +273,7 @@ impl Attempt {
         Debt {
             key: Arc::clone(&self.key),
             token: self.token,
-            hold_until: Duration::from_nanos(self.hold_until.load(Ordering::SeqCst)),
+            hold_until: self.held_until(),
             until: self.runtime.now().saturating_add(ttl),
         }
     }

@@ -15,14 +15,29 @@ pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), 
     if attempt.remaining().is_zero() && !mutant!(ExtendRevives) {
         return Err(ExtendError::Lost);
     }
+    run(attempt, timing, |attempt| {
+        !attempt.remaining().is_zero() || mutant!(ExtendRevives)
+    })
+    .await
+}
+
+/// Finds out whether a lock that was handed over is held, by extending it.
+pub(crate) async fn resume(attempt: &Arc<Attempt>) -> Result<(), ExtendError> {
+    run(attempt, attempt.timing, |attempt| !attempt.is_over()).await
+}
+
+/// One round. If it wins, the lock counts as extended only if it `is_held` still.
+async fn run(
+    attempt: &Arc<Attempt>,
+    timing: Timing,
+    is_held: fn(&Attempt) -> bool,
+) -> Result<(), ExtendError> {
     attempt.note_ttl(timing);
     let started = attempt.runtime.now();
     let mut extending = Extending::new(attempt, timing, started);
     match extending.vote().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
-        ExtendVerdict::Extended if attempt.remaining().is_zero() && !mutant!(ExtendRevives) => {
-            Err(ExtendError::Lost)
-        }
+        ExtendVerdict::Extended if !is_held(attempt) => Err(ExtendError::Lost),
         ExtendVerdict::Extended => {
             let started = match mutant!(ExtendFromReplies) {
                 true => attempt.runtime.now(),

@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::attempt::Attempt;
-use super::{extend, loss, release};
+use super::{extend, handover, loss, release};
 use crate::error::{ExtendError, ReleaseError};
 use crate::guard::{HeldLock, Loss, Votes};
+use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 
 /// A lock that a quorum granted.
@@ -44,6 +45,10 @@ impl HeldLock for Held {
 
     fn lost(&self) -> BoxFuture<'static, Loss> {
         Box::pin(loss::lost(Arc::clone(&self.attempt)))
+    }
+
+    fn hand_over(&self) -> Option<Lease> {
+        handover::hand_over(&self.attempt, &self.resource)
     }
 
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {

@@ -7,6 +7,7 @@ mod calls;
 mod collector;
 mod engine;
 mod extend;
+mod handover;
 mod heal;
 mod held;
 mod holders;
@@ -18,6 +19,7 @@ mod renewer;
 mod renewing;
 mod settings;
 mod shutdown;
+mod survey;
 mod trying;
 
 use std::fmt;
@@ -28,8 +30,12 @@ use async_trait::async_trait;
 
 pub use builder::RedlockBuilder;
 
-use crate::error::{AcquireError, BuildError, ShutdownError};
+use crate::error::{
+    AcquireError, BuildError, ForceReleaseError, InvalidInput, ResumeError, ShutdownError,
+};
 use crate::guard::LockGuard;
+use crate::inspection::Inspection;
+use crate::lease::Lease;
 use crate::lock::DistributedLock;
 use crate::node::RedisNode;
 use crate::request::LockRequest;
@@ -70,6 +76,59 @@ impl<N: RedisNode> Redlock<N> {
     /// A lock with settings of your own.
     pub fn builder() -> RedlockBuilder<N> {
         RedlockBuilder::new()
+    }
+
+    /// Asks all nodes who holds a lock, and changes nothing. For operators and tests: to know for
+    /// certain, acquire it.
+    ///
+    /// Nodes that fail are part of the answer.
+    ///
+    /// # Errors
+    ///
+    /// The resource is empty or too long. Nothing was sent then.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InvalidInput> {
+        survey::inspect(&self.engine, resource.as_ref()).await
+    }
+
+    /// Frees a lock WHOEVER HOLDS IT, at all nodes; whether there was a key. For operators, when a
+    /// holder is known to be gone and its ttl is too long to wait for.
+    ///
+    /// A holder that lives believes in its lock until it extends it or its validity ends, so that two
+    /// may work at a time. A key of another type is no lock, and stays.
+    ///
+    /// # Errors
+    ///
+    /// [`ForceReleaseError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// What has been sent takes effect.
+    pub async fn force_release(
+        &self,
+        resource: impl AsRef<[u8]>,
+    ) -> Result<bool, ForceReleaseError> {
+        survey::force_release(&self.engine, resource.as_ref()).await
+    }
+
+    /// Makes a guard of a [`Lease`] that another guard became, here or in another process. The lock
+    /// is extended by its ttl for that, so it is certain that it is held still.
+    ///
+    /// The new guard is extended automatically if this lock does so by default. Two guards of one
+    /// lease extend and release the same lock: resume it once.
+    ///
+    /// # Errors
+    ///
+    /// [`ResumeError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The lease stands as it was, perhaps extended.
+    pub async fn resume(&self, lease: &Lease) -> Result<LockGuard, ResumeError> {
+        handover::resume(&self.engine, lease).await
     }
 
     /// Ends this lock and its clones: nothing can be acquired any more

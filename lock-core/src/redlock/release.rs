@@ -20,7 +20,8 @@ pub(crate) enum ReleaseState {
     /// Under way, by a caller or in the background. Others wait for it: nothing is ever sent to
     /// them, they notice that the sender is gone.
     Running(Vec<oneshot::Sender<Infallible>>),
-    /// Over, with a definite answer: whether the lock was held.
+    /// Over, with a definite answer: whether the lock was held. A lock that was handed over is not
+    /// held here.
     Done { was_held: bool },
 }
 
@@ -72,6 +73,16 @@ pub(crate) fn release_in_background(attempt: &Arc<Attempt>) {
         *state = ReleaseState::Running(Vec::new());
     }
     Releasing::start(attempt).go_on_in_background();
+}
+
+/// The lock is no longer for its guard to release; `false` if its release has begun.
+pub(crate) fn leave(attempt: &Attempt) -> bool {
+    let mut state = state(attempt);
+    let is_idle = matches!(*state, ReleaseState::Idle);
+    if is_idle {
+        *state = ReleaseState::Done { was_held: false };
+    }
+    is_idle
 }
 
 fn state(attempt: &Attempt) -> MutexGuard<'_, ReleaseState> {

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 
 use crate::error::{AcquireError, Contended, ExtendError, ReleaseError};
 use crate::guard::{HeldLock, LockGuard, Loss, Votes};
+use crate::lease::Lease;
 use crate::lock::DistributedLock;
 use crate::request::LockRequest;
 use crate::runtime::{BoxFuture, Runtime};
@@ -160,6 +161,10 @@ impl HeldLock for FakeHeld {
 
     fn lost(&self) -> BoxFuture<'static, Loss> {
         Box::pin(std::future::pending())
+    }
+
+    fn hand_over(&self) -> Option<Lease> {
+        None
     }
 
     async fn extend(&self, _: Duration) -> Result<(), ExtendError> {

@@ -9,6 +9,7 @@ mod contention;
 mod early_decision;
 mod errors;
 mod extension;
+mod handover;
 mod hold;
 mod input;
 mod loss;

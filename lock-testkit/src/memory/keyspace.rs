@@ -70,6 +70,15 @@ impl Entry {
         let left = expires_at.saturating_sub(at).as_nanos();
         i64::try_from(left.div_ceil(1_000_000)).unwrap_or(i64::MAX)
     }
+
+    /// Who holds it and for how long, as scripts tell it.
+    fn told(&self, at: Duration) -> Reply {
+        let holder = match &self.value {
+            Value::Bytes(bytes) => Reply::Bytes(bytes[..bytes.len().min(TOLD_BYTES)].to_vec()),
+            Value::OtherType => Reply::Nil,
+        };
+        Reply::Array(vec![holder, Reply::Int(self.pttl(at))])
+    }
 }
 
 impl Keyspace {
@@ -101,6 +110,11 @@ impl Keyspace {
             Operation::Release { key, token, keep } => {
                 Ok(Reply::Int(self.release(key, token, *keep, at)))
             }
+            Operation::Inspect { key } => Ok(match self.live(key, at) {
+                Some(entry) => entry.told(at),
+                None => Reply::Int(0),
+            }),
+            Operation::Remove { key } => Ok(Reply::Int(self.remove_lock(key, at))),
             other => Err(NodeError::server(format!(
                 "ERR unknown command '{}'",
                 other.name()
@@ -122,11 +136,7 @@ impl Keyspace {
         if entry.value.is(token) {
             return Reply::Int(1);
         }
-        let holder = match &entry.value {
-            Value::Bytes(bytes) => Reply::Bytes(bytes[..bytes.len().min(TOLD_BYTES)].to_vec()),
-            Value::OtherType => Reply::Nil,
-        };
-        Reply::Array(vec![holder, Reply::Int(entry.pttl(at))])
+        entry.told(at)
     }
 
     fn extend(&mut self, entry: &ExtendEntry, at: Duration) -> i64 {
@@ -166,6 +176,17 @@ impl Keyspace {
             held.expires_at = Some(until);
         }
         1
+    }
+
+    fn remove_lock(&mut self, key: &[u8], at: Duration) -> i64 {
+        match self.live(key, at).map(|entry| &entry.value) {
+            None => 0,
+            Some(Value::OtherType) => -1,
+            Some(Value::Bytes(_)) => {
+                self.entries.remove(key);
+                1
+            }
+        }
     }
 
     /// What the key holds, if it holds bytes.

@@ -64,8 +64,8 @@ pub(crate) struct Server {
     /// It takes requests and runs none until then.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
-    /// Which of the scripts it knows: acquire, extend, release.
-    scripts: [bool; 3],
+    /// Which of the scripts it knows, by `script`.
+    scripts: [bool; 5],
     synced: (Keyspace, BTreeMap<Vec<u8>, KeyFact>),
     synced_at: Duration,
     touched_at: Duration,
@@ -82,7 +82,7 @@ impl Server {
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
-            scripts: [false; 3],
+            scripts: [false; 5],
             synced: (Keyspace::new(), BTreeMap::new()),
             synced_at: Duration::ZERO,
             touched_at: Duration::ZERO,
@@ -233,7 +233,7 @@ impl Server {
     }
 
     pub(crate) fn forget_scripts(&mut self) {
-        self.scripts = [false; 3];
+        self.scripts = [false; 5];
     }
 
     /// Loses all keys; `false` if there were none.
@@ -296,6 +296,8 @@ fn script(operation: &Operation) -> Option<usize> {
         Operation::AcquireOrTell { .. } => Some(0),
         Operation::Extend { .. } => Some(1),
         Operation::Release { .. } => Some(2),
+        Operation::Inspect { .. } => Some(3),
+        Operation::Remove { .. } => Some(4),
         _ => None,
     }
 }

@@ -82,6 +82,22 @@ impl<A> Ballots<A> {
         (0..self.of.len()).filter_map(|node| Some((node, self.answer(node)?)))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// What the node said, in the end.
+    pub(crate) fn result(&self, node: usize) -> Result<A, NodeError>
+    where
+        A: Clone,
+    {
+        match &self.of[node] {
+            Ballot::Answered(answer) => Ok(answer.clone()),
+            Ballot::Failed(error) => Err(error.clone()),
+            Ballot::Unasked | Ballot::Open { .. } => Err(NodeError::not_sent("not asked")),
+        }
+    }
+
     pub(crate) fn errors(&self) -> impl Iterator<Item = &NodeError> {
         self.of.iter().filter_map(|ballot| match ballot {
             Ballot::Failed(error) => Some(error),

@@ -1,0 +1,154 @@
+//! What nodes know of a lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::node::NodeError;
+
+/// Who holds a lock, as its nodes tell; from [`Redlock::inspect`](crate::Redlock::inspect).
+///
+/// It is what was true when the nodes answered. Nothing follows from it for what comes next: to be
+/// sure of a lock, acquire it.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    quorum: usize,
+    nodes: Vec<NodeInspection>,
+}
+
+/// What one node told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeInspection {
+    /// The node's label.
+    pub label: Arc<str>,
+    /// The key it has; `None` if it has none; or why it did not tell.
+    pub found: Result<Option<LockKey>, NodeError>,
+}
+
+/// The key of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockKey {
+    /// The holder's token, cut to 128 bytes; `None` if the key is no string, and so no lock.
+    pub token: Option<Vec<u8>>,
+    /// What is left of the key's life; `None` if it lives for ever.
+    pub ttl: Option<Duration>,
+}
+
+impl LockKey {
+    pub(crate) fn new(token: Option<Vec<u8>>, ttl: Option<Duration>) -> Self {
+        Self { token, ttl }
+    }
+}
+
+impl Inspection {
+    pub(crate) fn new(
+        quorum: usize,
+        nodes: Vec<(Arc<str>, Result<Option<LockKey>, NodeError>)>,
+    ) -> Self {
+        let node = |(label, found)| NodeInspection { label, found };
+        Self {
+            quorum,
+            nodes: nodes.into_iter().map(node).collect(),
+        }
+    }
+
+    /// What each node told, in the configured order.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeInspection] {
+        &self.nodes
+    }
+
+    /// Whether the lock is taken: `Some(false)` if a quorum of nodes is free, `Some(true)` if so many
+    /// have a key that no quorum can be, `None` if too few nodes told.
+    #[must_use]
+    pub fn is_locked(&self) -> Option<bool> {
+        let keys = self
+            .nodes
+            .iter()
+            .filter_map(|node| node.found.as_ref().ok());
+        let (taken, free): (Vec<_>, Vec<_>) = keys.partition(|key| key.is_some());
+        if free.len() >= self.quorum {
+            Some(false)
+        } else if taken.len() + self.quorum > self.nodes.len() {
+            Some(true)
+        } else {
+            None
+        }
+    }
+
+    /// The one holder whom a quorum of nodes names, with how long a quorum will have his key if
+    /// nobody extends or releases it.
+    #[must_use]
+    pub fn holder(&self) -> Option<LockKey> {
+        let keys = || {
+            self.nodes
+                .iter()
+                .filter_map(|node| node.found.as_ref().ok()?.as_ref())
+        };
+        keys().find_map(|key| {
+            let token = key.token.as_ref()?;
+            let same = keys().filter(|other| other.token.as_ref() == Some(token));
+            let mut ttls = same.map(|key| key.ttl).collect::<Vec<_>>();
+            // The longest first; a key that lives for ever is longer than any.
+            ttls.sort_by_key(|ttl| std::cmp::Reverse(ttl.unwrap_or(Duration::MAX)));
+            let ttl = *ttls.get(self.quorum - 1)?;
+            Some(LockKey::new(Some(token.clone()), ttl))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A letter is a token, `-` a free node, `x` one that failed, `h` a key of another type.
+    fn inspection(quorum: usize, nodes: &str) -> Inspection {
+        let mut millis = 0;
+        let node = |letter| {
+            millis += 10;
+            let found = match letter {
+                '-' => Ok(None),
+                'x' => Err(NodeError::connection("broken")),
+                'h' => Ok(Some(LockKey::new(None, None))),
+                token => Ok(Some(LockKey::new(
+                    Some(vec![token as u8]),
+                    Some(millis * MS),
+                ))),
+            };
+            (Arc::from("label"), found)
+        };
+        Inspection::new(quorum, nodes.chars().map(node).collect())
+    }
+
+    #[test]
+    fn a_lock_is_taken_when_no_quorum_is_free_for_certain() {
+        let table = [
+            ("-----", Some(false)),
+            ("---aa", Some(false)),
+            ("--aaa", Some(true)),
+            ("--abc", Some(true)),
+            ("hhh--", Some(true)),
+            ("--xaa", None),
+            ("---xx", Some(false)),
+            ("aaaxx", Some(true)),
+            ("xxxxx", None),
+        ];
+        for (nodes, expected) in table {
+            assert_eq!(inspection(3, nodes).is_locked(), expected, "{nodes}");
+        }
+    }
+
+    #[test]
+    fn a_holder_is_whom_a_quorum_names_for_as_long_as_a_quorum_has_his_key() {
+        let holder = |nodes| inspection(3, nodes).holder();
+        let named = |ttl| Some(LockKey::new(Some(b"a".to_vec()), Some(ttl * MS)));
+        assert_eq!(holder("aaaaa"), named(30));
+        assert_eq!(holder("-aaxa"), named(20));
+        assert_eq!(holder("abaxb"), None);
+        assert_eq!(holder("hhhhh"), None);
+        assert_eq!(holder("-----"), None);
+    }
+}

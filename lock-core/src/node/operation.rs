@@ -1,0 +1,143 @@
+//! The operations that a node carries out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Token;
+use crate::scripts::{self, Script};
+use crate::ttl::Ttl;
+
+/// What a [`Command`] asks for, and what it is answered with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Operation {
+    /// `SET key token NX PX ttl`. Answers [`Reply::Bytes`](super::Reply::Bytes)`(OK)` if the key
+    /// was free, [`Reply::Nil`](super::Reply::Nil) if it was not, of whatever type it is.
+    Acquire {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to set.
+        token: Token,
+        /// The key's lifetime.
+        ttl: Ttl,
+    },
+    /// The same by script, which also tells who holds the lock.
+    ///
+    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then). Else
+    /// an array of the holder's token (`Nil` if the key is no string; cut to 128 bytes) and
+    /// the key's PTTL in ms (-1 if it has none).
+    AcquireOrTell {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to set.
+        token: Token,
+        /// The key's lifetime.
+        ttl: Ttl,
+    },
+    /// Extends the keys that still hold their token; never creates and never shortens one.
+    ///
+    /// Answers an array with one integer for each entry: 1 extended, 0 no such key, -1 the key
+    /// holds something else.
+    Extend {
+        /// What to extend; on a cluster, keys of one slot.
+        entries: Arc<[ExtendEntry]>,
+    },
+    /// Deletes the key if it still holds the token.
+    ///
+    /// With `keep` above zero, the key is not deleted but its lifetime cut to `keep`, if it is
+    /// longer. Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
+    /// if it holds something else.
+    Release {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The value to compare with.
+        token: Token,
+        /// How much longer the key shall live; zero deletes it. Fractions of a millisecond count
+        /// as a whole one.
+        keep: Duration,
+    },
+    /// Tells who holds the lock, and changes nothing.
+    ///
+    /// Answers `Int(0)` if there is no key, else an array as an
+    /// [`AcquireOrTell`](Self::AcquireOrTell) that was refused.
+    Inspect {
+        /// The lock's key.
+        key: Arc<[u8]>,
+    },
+    /// Deletes the key, whoever holds it, unless it is of another type: that is no lock.
+    ///
+    /// Answers `Int(1)` if the key was deleted, `Int(0)` if there is no key, `Int(-1)` if it is of
+    /// another type.
+    Remove {
+        /// The lock's key.
+        key: Arc<[u8]>,
+    },
+}
+
+/// One key that an [`Operation::Extend`] extends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtendEntry {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// The value to compare with.
+    pub token: Token,
+    /// The lifetime from now on, unless the key lives longer already.
+    pub ttl: Ttl,
+}
+
+impl Operation {
+    /// A name for messages and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } | Self::AcquireOrTell { .. } => "acquire",
+            Self::Extend { .. } => "extend",
+            Self::Release { .. } => "release",
+            Self::Inspect { .. } => "inspect",
+            Self::Remove { .. } => "remove",
+        }
+    }
+
+    /// The key that decides the connection (rule N12): the first one, if there are several.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match self {
+            Self::Acquire { key, .. }
+            | Self::AcquireOrTell { key, .. }
+            | Self::Release { key, .. }
+            | Self::Inspect { key }
+            | Self::Remove { key } => key,
+            Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
+        }
+    }
+
+    /// The release that undoes this operation at a node where it may have taken effect; `None` for
+    /// an operation that leaves nothing behind.
+    #[must_use]
+    pub fn undo(&self) -> Option<Self> {
+        match self {
+            Self::Acquire { key, token, .. } | Self::AcquireOrTell { key, token, .. } => {
+                Some(Self::Release {
+                    key: Arc::clone(key),
+                    token: *token,
+                    keep: Duration::ZERO,
+                })
+            }
+            Self::Extend { .. }
+            | Self::Release { .. }
+            | Self::Inspect { .. }
+            | Self::Remove { .. } => None,
+        }
+    }
+
+    pub(super) fn script(&self) -> Option<&'static Script> {
+        match self {
+            Self::Acquire { .. } => None,
+            Self::AcquireOrTell { .. } => Some(&scripts::ACQUIRE),
+            Self::Extend { .. } => Some(&scripts::EXTEND),
+            Self::Release { .. } => Some(&scripts::RELEASE),
+            Self::Inspect { .. } => Some(&scripts::INSPECT),
+            Self::Remove { .. } => Some(&scripts::REMOVE),
+        }
+    }
+}
