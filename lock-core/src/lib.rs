@@ -40,6 +40,25 @@
 //! - [`tick`]: a job that runs once per tick of a schedule on several instances.
 //! - [`node`]: for who writes a backend. [`runtime`]: for who brings an executor of his own.
 //!
+//! # What it logs
+//!
+//! The crate tells [`tracing`](https://docs.rs/tracing) what happens, under the target `lock_core`.
+//! Names of resources and labels of nodes are part of it, tokens and passwords never are.
+//!
+//! | level | event | fields |
+//! |---|---|---|
+//! | warn | `lost`: a held lock is gone, or an extended one could not be kept | `key`, `loss`, `held_us` |
+//! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
+//! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
+//! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |
+//! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
+//! | debug | `release` | `key`, `held_us`, `outcome` |
+//! | debug | `release owed`: a node has not answered a release, which is sent again | `node`, `key` |
+//! | debug | `node is suspect`, `node answers again` | `node`, `within_us` |
+//! | trace | `answered`, `not answered`: the end of each call to a node | `node`, `operation`, `error` |
+//!
+//! Everything of one acquire is inside the span `acquire` with the field `resource`.
+//!
 //! # Features
 //!
 //! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
@@ -79,6 +98,7 @@ pub mod runtime;
 mod scope;
 mod scripts;
 pub mod tick;
+mod trace;
 mod ttl;
 
 pub use error::{

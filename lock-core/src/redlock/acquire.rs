@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Instrument;
+
 use super::attempt::Attempt;
 use super::engine::Engine;
 use super::held::Held;
@@ -11,10 +13,11 @@ use super::settings::Plan;
 use super::trying::Trying;
 use super::{collector, renewer};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
-use crate::guard::LockGuard;
+use crate::guard::{HeldLock, LockGuard};
 use crate::node::Token;
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
+use crate::trace;
 
 pub(crate) async fn try_acquire(
     engine: &Arc<Engine>,
@@ -22,7 +25,7 @@ pub(crate) async fn try_acquire(
 ) -> Result<Option<LockGuard>, AcquireError> {
     let plan = engine.settings.plan(request)?;
     let acquire = Acquire::new(engine, plan);
-    match acquire.run(Patience::Try).await {
+    match acquire.traced(Patience::Try).await {
         Ok(guard) => Ok(Some(guard)),
         Err(AcquireError::Contended(_)) => Ok(None),
         Err(error) => Err(error),
@@ -36,7 +39,7 @@ pub(crate) async fn acquire(
     let plan = engine.settings.plan(request)?;
     let acquire = Acquire::new(engine, plan);
     let patience = engine.settings.patience(request, acquire.started);
-    acquire.run(patience).await
+    acquire.traced(patience).await
 }
 
 /// How many tokens of its last attempts a call remembers, to know its own keys again.
@@ -71,6 +74,23 @@ impl<'a> Acquire<'a> {
         }
     }
 
+    async fn traced(&self, patience: Patience) -> Result<LockGuard, AcquireError> {
+        let resource = &self.plan.resource;
+        let span = tracing::debug_span!(
+            target: "lock_core",
+            "acquire",
+            resource = %trace::Name(resource)
+        );
+        let run = async {
+            let result = self.run(patience).await;
+            if let Err(error) = &result {
+                trace::not_acquired(resource, error);
+            }
+            result
+        };
+        run.instrument(span).await
+    }
+
     async fn run(&self, patience: Patience) -> Result<LockGuard, AcquireError> {
         let mut wait = Wait::new(patience, self.started, self.plan.timing.node_timeout);
         let mut asking = wait.first();
@@ -80,7 +100,11 @@ impl<'a> Acquire<'a> {
         loop {
             self.check_open()?;
             let defeat = match self.attempt(asking, now, &own).await {
-                Ok(held) => return Ok(LockGuard::new(held)),
+                Ok(held) => {
+                    let waited = held.started().saturating_sub(self.started);
+                    trace::acquired(&self.plan.resource, wait.attempts(), waited, held.votes());
+                    return Ok(LockGuard::new(held));
+                }
                 Err(defeat) => defeat,
             };
             self.check_open()?;

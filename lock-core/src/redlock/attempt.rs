@@ -12,8 +12,10 @@ use super::release::ReleaseState;
 use super::renewer::Renewed;
 use super::settings::Plan;
 use super::{collector, protocol};
+use crate::guard::Loss;
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
 use crate::runtime::Runtime;
+use crate::trace;
 
 /// For so long after a command that sets a key was sent, and its answer did not come, the key may
 /// vanish again: the client may have sent a release behind the command (rule N12).
@@ -168,7 +170,15 @@ impl Attempt {
     /// valid, and nothing revives it.
     pub(crate) fn lose(&self) {
         self.end();
-        self.loss.tell();
+        if self.loss.tell() {
+            self.tell_of(Loss::NotOurs);
+        }
+    }
+
+    /// Has it logged that the lock is lost.
+    pub(crate) fn tell_of(&self, loss: Loss) {
+        let held = self.runtime.now().saturating_sub(self.started);
+        trace::lost(&self.key, loss, held);
     }
 
     /// From now on nothing may be set, and late grants are released.
@@ -260,7 +270,10 @@ impl Attempt {
         match answer {
             Ok(_) => self.untouch(node),
             Err(_) if mutant!(DebtsForgotten) => {}
-            Err(_) => collector::owe(&self.engine, &self.runtime, node, self.debt()),
+            Err(_) => {
+                trace::owed(&self.member(node).label, &self.key);
+                collector::owe(&self.engine, &self.runtime, node, self.debt());
+            }
         }
     }
 

@@ -9,16 +9,22 @@ use super::heal;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
 use crate::node::{Command, ExtendEntry, NodeError, Operation};
+use crate::trace;
 
 pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), ExtendError> {
     let timing = attempt.engine.settings.timing(ttl)?;
     if attempt.remaining().is_zero() && !mutant!(ExtendRevives) {
         return Err(ExtendError::Lost);
     }
-    run(attempt, timing, |attempt| {
+    let extended = run(attempt, timing, |attempt| {
         !attempt.remaining().is_zero() || mutant!(ExtendRevives)
-    })
-    .await
+    });
+    let result = extended.await;
+    match &result {
+        Ok(()) => trace::extended(&attempt.key, attempt.remaining()),
+        Err(error) => trace::not_extended(&attempt.key, attempt.remaining(), error),
+    }
+    result
 }
 
 /// Finds out whether a lock that was handed over is held, by extending it.

@@ -23,6 +23,11 @@ impl Held {
     pub(crate) fn new(attempt: Arc<Attempt>, resource: Arc<[u8]>) -> Self {
         Self { attempt, resource }
     }
+
+    /// When the attempt began that won it.
+    pub(crate) fn started(&self) -> Duration {
+        self.attempt.started
+    }
 }
 
 #[async_trait]

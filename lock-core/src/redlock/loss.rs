@@ -25,15 +25,16 @@ struct State {
 }
 
 impl LossSignal {
-    /// A quorum has said that the lock is not ours.
-    pub(crate) fn tell(&self) {
-        let waiting = {
+    /// A quorum has said that the lock is not ours; whether that is news.
+    pub(crate) fn tell(&self) -> bool {
+        let (is_news, waiting) = {
             let mut state = self.state();
-            state.is_lost = true;
-            mem::take(&mut state.waiting)
+            let is_news = !mem::replace(&mut state.is_lost, true);
+            (is_news, mem::take(&mut state.waiting))
         };
         // Dropping them wakes the waiters: foreign code, which must not run under the lock.
         drop(waiting);
+        is_news
     }
 
     /// Something that ends when the loss is told; `None` if it was.

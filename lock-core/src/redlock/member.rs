@@ -10,6 +10,7 @@ use futures::FutureExt;
 use super::attempt::nanos;
 use super::protocol::{Admission, Debts, Health};
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
+use crate::trace;
 
 /// After so many times of what it was allowed, a probe is no longer waited for: its caller may hold
 /// it without polling it, and must not keep everybody else from the node.
@@ -67,6 +68,11 @@ impl Member {
             Err(NodeErrorKind::NoAnswer) => self.overdue(within),
             Err(_) => {}
         }
+        trace::answer(
+            &self.label,
+            command.operation().name(),
+            result.as_ref().err(),
+        );
         result
     }
 
@@ -112,8 +118,8 @@ impl Member {
 
     /// A call was not answered within its time.
     pub(crate) fn overdue(&self, within: Duration) {
-        if within >= SUSPICIOUS {
-            self.update(Health::overdue);
+        if within >= SUSPICIOUS && !self.update(Health::overdue).is_suspect() {
+            trace::suspect(&self.label, within);
         }
     }
 
@@ -136,8 +142,8 @@ impl Member {
     }
 
     fn answered(&self) {
-        if !self.health().is_fine() {
-            self.update(Health::answered);
+        if !self.health().is_fine() && self.update(Health::answered).is_suspect() {
+            trace::answers_again(&self.label);
         }
     }
 
@@ -145,7 +151,8 @@ impl Member {
         Health(self.health.load(Ordering::Relaxed))
     }
 
-    fn update(&self, mut change: impl FnMut(Health) -> Health) {
+    /// Changes what is known, and says what was known before.
+    fn update(&self, mut change: impl FnMut(Health) -> Health) -> Health {
         let mut seen = self.health.load(Ordering::Relaxed);
         loop {
             let next = change(Health(seen)).0;
@@ -153,7 +160,7 @@ impl Member {
                 self.health
                     .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed);
             match swapped {
-                Ok(_) => return,
+                Ok(before) => return Health(before),
                 Err(other) => seen = other,
             }
         }

@@ -10,6 +10,7 @@ use super::attempt::Attempt;
 use super::calls::{Calls, Vote};
 use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
 use crate::error::ReleaseError;
+use crate::trace;
 
 /// How far the release of a lock has come. There is one at a time.
 #[derive(Debug, Default)]
@@ -192,6 +193,9 @@ impl UnderWay {
             ReleaseVerdict::Unavailable => ReleaseState::Idle,
         };
         let before = mem::replace(&mut *state(self.calls.attempt()), next);
+        let attempt = self.calls.attempt();
+        let held = attempt.runtime.now().saturating_sub(attempt.started);
+        trace::released(&attempt.key, held, verdict.name());
         // Dropping the senders wakes the waiters: foreign code, which must not run under the lock.
         drop(before);
     }

@@ -15,8 +15,10 @@ use super::engine::Engine;
 use super::member::Member;
 use super::protocol::{Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, RenewalRound, slot};
 use super::{heal, renewer};
+use crate::guard::Loss;
 use crate::node::{Command, ExtendEntry, NodeError, Operation};
 use crate::runtime::{BoxFuture, Runtime};
+use crate::trace;
 
 type Entries = Arc<[ExtendEntry]>;
 type Answers = Result<Vec<KeyAnswer>, NodeError>;
@@ -78,6 +80,7 @@ pub(super) async fn run(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, locks: V
         }));
     }
     renewing.decide(&engine, &mut calls).await;
+    renewing.trace();
     // Calls are never dropped half-way, and late answers count for the next round.
     while let Some((node, answers)) = calls.next().await {
         renewing.take_late(node, answers);
@@ -116,6 +119,16 @@ impl Renewing {
         }
     }
 
+    fn trace(&self) {
+        let extended = |until: &&Option<Duration>| until.is_some_and(|until| !until.is_zero());
+        let took = self.runtime.now().saturating_sub(self.started);
+        trace::renewed(
+            self.locks.len(),
+            self.decided.iter().filter(extended).count(),
+            took,
+        );
+    }
+
     /// What of a node's answers counts.
     fn votes(&self, node: usize, answers: &[KeyAnswer]) -> Vec<KeyVote> {
         let votes = self.locks.iter().zip(answers).map(|(lock, answer)| {
@@ -147,7 +160,12 @@ impl Renewing {
         };
         match verdict {
             // What ended meanwhile is not revived.
-            _ if left.is_zero() => Duration::ZERO,
+            _ if left.is_zero() => {
+                if !lock.is_over() {
+                    lock.tell_of(Loss::Expired);
+                }
+                Duration::ZERO
+            }
             ExtendVerdict::Extended => {
                 let valid_until = self.started.saturating_add(lock.timing.validity);
                 lock.extend_validity(valid_until);

@@ -12,6 +12,7 @@ mod extension;
 mod handover;
 mod hold;
 mod input;
+mod logs;
 mod loss;
 mod release;
 mod renewal;

@@ -1,0 +1,128 @@
+//! What the engine tells `tracing`: see the [crate docs](crate#what-it-logs).
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::AcquireError;
+use crate::guard::{Loss, Votes};
+use crate::node::NodeError;
+
+/// A resource as text: names are bytes.
+pub(crate) struct Name<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A long name would fill a log.
+        let shown = &self.0[..self.0.len().min(128)];
+        write!(f, "{}", String::from_utf8_lossy(shown).escape_debug())
+    }
+}
+
+/// Microseconds: a lock takes less than a millisecond.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn acquired(resource: &[u8], attempts: u32, waited: Duration, votes: Votes) {
+    tracing::debug!(
+        target: "lock_core",
+        resource = %Name(resource),
+        attempts,
+        waited_us = micros(waited),
+        granted = votes.granted,
+        nodes = votes.nodes,
+        "acquired"
+    );
+}
+
+/// A contended lock is an everyday thing; everything else is an operator's business.
+pub(crate) fn not_acquired(resource: &[u8], error: &AcquireError) {
+    match error {
+        AcquireError::Contended(contended) => tracing::debug!(
+            target: "lock_core",
+            resource = %Name(resource),
+            attempts = contended.attempts,
+            waited_us = micros(contended.waited),
+            "contended"
+        ),
+        error => tracing::debug!(
+            target: "lock_core",
+            resource = %Name(resource),
+            error = %error,
+            "not acquired"
+        ),
+    }
+}
+
+pub(crate) fn lost(key: &[u8], loss: Loss, held: Duration) {
+    tracing::warn!(
+        target: "lock_core",
+        key = %Name(key),
+        held_us = micros(held),
+        %loss,
+        "lost"
+    );
+}
+
+pub(crate) fn extended(key: &[u8], remaining: Duration) {
+    tracing::debug!(
+        target: "lock_core",
+        key = %Name(key),
+        remaining_us = micros(remaining),
+        "extended"
+    );
+}
+
+pub(crate) fn not_extended(key: &[u8], remaining: Duration, error: &dyn fmt::Display) {
+    tracing::debug!(
+        target: "lock_core",
+        key = %Name(key),
+        remaining_us = micros(remaining),
+        error = %error,
+        "not extended"
+    );
+}
+
+pub(crate) fn released(key: &[u8], held: Duration, outcome: &'static str) {
+    tracing::debug!(
+        target: "lock_core",
+        key = %Name(key),
+        held_us = micros(held),
+        outcome,
+        "release"
+    );
+}
+
+/// The end of one call to one node.
+pub(crate) fn answer(node: &str, operation: &'static str, error: Option<&NodeError>) {
+    match error {
+        None => tracing::trace!(target: "lock_core", node, operation, "answered"),
+        Some(error) => {
+            tracing::trace!(target: "lock_core", node, operation, %error, "not answered");
+        }
+    }
+}
+
+/// A release without a definite answer, which is sent again.
+pub(crate) fn owed(node: &str, key: &[u8]) {
+    tracing::debug!(target: "lock_core", node, key = %Name(key), "release owed");
+}
+
+pub(crate) fn suspect(node: &str, within: Duration) {
+    tracing::debug!(target: "lock_core", node, within_us = micros(within), "node is suspect");
+}
+
+pub(crate) fn answers_again(node: &str) {
+    tracing::debug!(target: "lock_core", node, "node answers again");
+}
+
+/// One round of automatic extensions.
+pub(crate) fn renewed(locks: usize, extended: usize, took: Duration) {
+    tracing::debug!(
+        target: "lock_core",
+        locks,
+        extended,
+        took_us = micros(took),
+        "extended together"
+    );
+}
