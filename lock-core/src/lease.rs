@@ -32,7 +32,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    resource: Vec<u8>,
+    resources: Vec<Vec<u8>>,
     token: String,
     ttl: Duration,
     remaining: Duration,
@@ -51,13 +51,19 @@ impl Lease {
         remaining: Duration,
     ) -> Self {
         Self {
-            resource: resource.into(),
+            resources: vec![resource.into()],
             token: token.into(),
             ttl,
             remaining,
             hold: Duration::ZERO,
             granted: 0,
         }
+    }
+
+    /// The resources that are locked together.
+    pub(crate) fn of(mut self, resources: Vec<Vec<u8>>) -> Self {
+        self.resources = resources;
+        self
     }
 
     /// The lock stays taken for at least that much longer, even if it is released.
@@ -72,10 +78,15 @@ impl Lease {
         self
     }
 
-    /// The resource, without the lock's prefix.
+    /// The resource, without the lock's prefix; the first one, if there are several.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
-        &self.resource
+        self.resources.first().map_or(&[], |resource| resource)
+    }
+
+    /// All resources.
+    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+        self.resources.iter().map(|resource| &**resource)
     }
 
     /// The random owner value.
@@ -111,8 +122,11 @@ const FORMAT: &str = "lease1";
 impl fmt::Display for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{FORMAT}:")?;
-        for byte in &self.resource {
-            write!(f, "{byte:02x}")?;
+        for (i, resource) in self.resources.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { "," })?;
+            resource
+                .iter()
+                .try_for_each(|byte| write!(f, "{byte:02x}"))?;
         }
         let [ttl, remaining, hold] =
             [self.ttl, self.remaining, self.hold].map(|time| time.as_nanos());
@@ -149,7 +163,11 @@ impl FromStr for Lease {
         if next("the format")? != FORMAT {
             return Err(malformed("the format"));
         }
-        let resource = unhex(next("the resource")?).ok_or(malformed("the resource"))?;
+        let resources = next("the resource")?
+            .split(',')
+            .map(unhex)
+            .collect::<Option<_>>();
+        let resources = resources.ok_or(malformed("the resource"))?;
         let token = next("the token")?.to_owned();
         let mut time = |part| {
             let nanos = next(part)?.parse().map_err(|_| malformed(part))?;
@@ -162,7 +180,7 @@ impl FromStr for Lease {
             return Err(malformed("the end"));
         }
         Ok(Self {
-            resource,
+            resources,
             token,
             ttl,
             remaining,
@@ -213,7 +231,12 @@ mod tests {
 
     #[test]
     fn a_lease_is_the_same_after_a_journey_as_text() {
-        for lease in [lease(), Lease::new("", "", Duration::ZERO, Duration::ZERO)] {
+        let several = lease().of(vec![b"a".to_vec(), b",:".to_vec(), Vec::new()]);
+        for lease in [
+            lease(),
+            several,
+            Lease::new("", "", Duration::ZERO, Duration::ZERO),
+        ] {
             assert_eq!(lease.to_string().parse::<Lease>(), Ok(lease));
         }
     }

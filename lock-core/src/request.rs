@@ -1,5 +1,6 @@
 //! What a caller asks a lock for.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ use crate::ttl::Ttl;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRequest {
     resource: Arc<[u8]>,
+    /// All resources, unless there is one.
+    several: Option<Arc<[Arc<[u8]>]>>,
     ttl: Option<Duration>,
     max_wait: Option<Option<Duration>>,
     retry: Option<RetryPolicy>,
@@ -37,8 +40,36 @@ pub struct LockRequest {
 impl LockRequest {
     /// A request for a resource: any bytes, at least one.
     pub fn new(resource: impl AsRef<[u8]>) -> Self {
+        Self::with(Arc::from(resource.as_ref()), None)
+    }
+
+    /// A request for several resources, all or nothing, in any order: at least one, at most 100, none
+    /// twice.
+    ///
+    /// They are locked in one round. On nodes of a cluster whose keys are apart they are locked one
+    /// after the other, in the order of their bytes, so that nobody waits for each other.
+    ///
+    /// ```
+    /// # use lock_core::LockRequest;
+    /// let transfer = LockRequest::all(["account-1", "account-2"]);
+    /// assert_eq!(transfer.resources().count(), 2);
+    /// ```
+    pub fn all<R: AsRef<[u8]>>(resources: impl IntoIterator<Item = R>) -> Self {
+        let resources = resources.into_iter();
+        let several = resources
+            .map(|resource| Arc::from(resource.as_ref()))
+            .collect::<Arc<[_]>>();
+        match &*several {
+            [only] => Self::with(Arc::clone(only), None),
+            [first, ..] => Self::with(Arc::clone(first), Some(several)),
+            [] => Self::with(Arc::from([]), Some(several)),
+        }
+    }
+
+    fn with(resource: Arc<[u8]>, several: Option<Arc<[Arc<[u8]>]>>) -> Self {
         Self {
-            resource: Arc::from(resource.as_ref()),
+            resource,
+            several,
             ttl: None,
             max_wait: None,
             retry: None,
@@ -126,21 +157,57 @@ impl LockRequest {
         self
     }
 
-    /// The resource's bytes.
+    /// The resource's bytes; those of the first one, if there are several.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
         &self.resource
     }
 
+    /// All resources, in the order given.
+    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+        let several = self.several.as_deref();
+        let all = several.unwrap_or(std::slice::from_ref(&self.resource));
+        all.iter().map(|resource| &**resource)
+    }
+
+    /// All resources, if there are several or none.
+    pub(crate) fn several(&self) -> Option<&[Arc<[u8]>]> {
+        self.several.as_deref()
+    }
+
+    /// A request for each resource, in the order of their bytes.
+    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = Self> {
+        let mut resources = self.several.as_deref().unwrap_or_default().to_vec();
+        resources.sort_unstable();
+        resources.into_iter().map(|resource| Self {
+            resource,
+            several: None,
+            ..self.clone()
+        })
+    }
+
     /// Checks what every lock has to refuse before it sends anything, and gives the ttl: that of the
-    /// request, or `default_ttl`. For whoever makes a lock of his own.
+    /// request, or `default_ttl`. For whoever makes a lock of his own, for one resource at a time.
     ///
     /// # Errors
     ///
-    /// An empty resource or one of more than 64 KiB, a ttl below 1 ms or above 365 days,
-    /// `hold_at_least` above the ttl.
+    /// Several resources, an empty one or one of more than 64 KiB, a ttl below 1 ms or above 365
+    /// days, `hold_at_least` above the ttl.
     pub fn validate(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
-        check_len(0, &self.resource)?;
+        match self.several() {
+            Some([]) => return Err(InvalidInput::NoResources),
+            Some(several) => {
+                let (count, max) = (several.len(), 1);
+                return Err(InvalidInput::TooManyResources { count, max });
+            }
+            None => {}
+        }
+        self.check(default_ttl)
+    }
+
+    /// The same for a lock that takes several resources.
+    pub(crate) fn check(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
+        self.check_resources()?;
         let given = self.ttl.unwrap_or(default_ttl);
         let ttl = Ttl::new(given)?;
         let hold = self.get_hold_at_least();
@@ -148,6 +215,27 @@ impl LockRequest {
             return Err(InvalidInput::HoldAboveTtl { hold, ttl: given });
         }
         Ok(ttl)
+    }
+
+    fn check_resources(&self) -> Result<(), InvalidInput> {
+        let Some(several) = self.several() else {
+            return check_len(0, &self.resource);
+        };
+        let (count, max) = (several.len(), MAX_RESOURCES);
+        match count {
+            0 => return Err(InvalidInput::NoResources),
+            count if count > max => return Err(InvalidInput::TooManyResources { count, max }),
+            _ => {}
+        }
+        let mut seen = HashSet::new();
+        for resource in several {
+            check_len(0, resource)?;
+            if !seen.insert(resource) {
+                let resource = String::from_utf8_lossy(resource).into_owned();
+                return Err(InvalidInput::DuplicateResource { resource });
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn shared_resource(&self) -> Arc<[u8]> {
@@ -202,6 +290,9 @@ impl LockRequest {
         self.give_up_when_held
     }
 }
+
+/// The most resources of one request: a script is to keep no server busy.
+const MAX_RESOURCES: usize = 100;
 
 /// The longest key: resource and prefix together.
 const MAX_KEY_LEN: usize = 64 * 1024;

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 pub(crate) static ACQUIRE: Script = Script::new(include_str!("scripts/acquire.lua"));
 pub(crate) static EXTEND: Script = Script::new(include_str!("scripts/extend.lua"));
 pub(crate) static RELEASE: Script = Script::new(include_str!("scripts/release.lua"));
+pub(crate) static ACQUIRE_ALL: Script = Script::new(include_str!("scripts/acquire_all.lua"));
+pub(crate) static RELEASE_ALL: Script = Script::new(include_str!("scripts/release_all.lua"));
 pub(crate) static INSPECT: Script = Script::new(include_str!("scripts/inspect.lua"));
 pub(crate) static REMOVE: Script = Script::new(include_str!("scripts/remove.lua"));
 

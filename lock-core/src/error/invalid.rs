@@ -56,6 +56,23 @@ pub enum InvalidInput {
     /// A lock needs a name.
     #[error("resource is empty, at least 1 byte is needed")]
     ResourceEmpty,
+    /// A request for several resources names none.
+    #[error("no resources given, at least 1 is needed")]
+    NoResources,
+    /// A request names more resources than one command can carry.
+    #[error("{count} resources given, above the maximum of {max}")]
+    TooManyResources {
+        /// How many were given.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// A request names a resource twice.
+    #[error("resource {resource:?} is listed twice")]
+    DuplicateResource {
+        /// The resource, as text.
+        resource: String,
+    },
     /// The resource with its prefix is too long for a key.
     #[error("resource with its prefix has {len} bytes, above the maximum of {max} bytes")]
     ResourceTooLong {

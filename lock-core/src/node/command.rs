@@ -112,6 +112,22 @@ impl Command {
                 }
                 args
             }
+            Operation::AcquireAll { keys, token, ttl } => {
+                let mut args = self.script_args(&scripts::ACQUIRE_ALL, keys.len());
+                args.extend(keys.iter().map(|key| Cow::Borrowed(&**key)));
+                args.push(Cow::Borrowed(token.as_bytes()));
+                args.push(number(ttl.as_millis()));
+                args
+            }
+            Operation::ReleaseAll { keys, token, keep } => {
+                let mut args = self.script_args(&scripts::RELEASE_ALL, keys.len());
+                args.extend(keys.iter().map(|key| Cow::Borrowed(&**key)));
+                args.push(Cow::Borrowed(token.as_bytes()));
+                if !keep.is_zero() {
+                    args.push(number(whole_millis(*keep)));
+                }
+                args
+            }
             Operation::Inspect { key } => {
                 let mut args = self.script_args(&scripts::INSPECT, 1);
                 args.push(Cow::Borrowed(key));

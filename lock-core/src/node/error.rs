@@ -127,6 +127,11 @@ impl NodeError {
         }
     }
 
+    /// Whether a node of a cluster refused a command with keys of several slots.
+    pub(crate) fn is_cross_slot(&self) -> bool {
+        self.code() == Some("CROSSSLOT")
+    }
+
     /// Whether the server does not know the script: then nothing ran.
     pub(crate) fn is_no_script(&self) -> bool {
         self.code() == Some("NOSCRIPT")

@@ -56,6 +56,28 @@ pub enum Operation {
         /// as a whole one.
         keep: Duration,
     },
+    /// Sets all keys if all are free or hold this very token, else none.
+    ///
+    /// Answers as [`AcquireOrTell`](Self::AcquireOrTell); who is told is the holder of the first key
+    /// that is not free.
+    AcquireAll {
+        /// The locks' keys, at least one and no two the same; on a cluster, of one slot.
+        keys: Arc<[Arc<[u8]>]>,
+        /// The value to set.
+        token: Token,
+        /// The keys' lifetime.
+        ttl: Ttl,
+    },
+    /// Does for each key what a [`Release`](Self::Release) does. Answers an array with one integer
+    /// for each key, as there.
+    ReleaseAll {
+        /// The locks' keys; on a cluster, of one slot.
+        keys: Arc<[Arc<[u8]>]>,
+        /// The value to compare with.
+        token: Token,
+        /// As for a `Release`.
+        keep: Duration,
+    },
     /// Tells who holds the lock, and changes nothing.
     ///
     /// Answers `Int(0)` if there is no key, else an array as an
@@ -90,9 +112,11 @@ impl Operation {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Acquire { .. } | Self::AcquireOrTell { .. } => "acquire",
+            Self::Acquire { .. } | Self::AcquireOrTell { .. } | Self::AcquireAll { .. } => {
+                "acquire"
+            }
             Self::Extend { .. } => "extend",
-            Self::Release { .. } => "release",
+            Self::Release { .. } | Self::ReleaseAll { .. } => "release",
             Self::Inspect { .. } => "inspect",
             Self::Remove { .. } => "remove",
         }
@@ -107,7 +131,19 @@ impl Operation {
             | Self::Release { key, .. }
             | Self::Inspect { key }
             | Self::Remove { key } => key,
+            Self::AcquireAll { keys, .. } | Self::ReleaseAll { keys, .. } => {
+                keys.first().map_or(&[], |key| key)
+            }
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
+        }
+    }
+
+    /// How many keys it is about.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::AcquireAll { keys, .. } | Self::ReleaseAll { keys, .. } => keys.len(),
+            Self::Extend { entries } => entries.len(),
+            _ => 1,
         }
     }
 
@@ -123,8 +159,14 @@ impl Operation {
                     keep: Duration::ZERO,
                 })
             }
+            Self::AcquireAll { keys, token, .. } => Some(Self::ReleaseAll {
+                keys: Arc::clone(keys),
+                token: *token,
+                keep: Duration::ZERO,
+            }),
             Self::Extend { .. }
             | Self::Release { .. }
+            | Self::ReleaseAll { .. }
             | Self::Inspect { .. }
             | Self::Remove { .. } => None,
         }
@@ -136,6 +178,8 @@ impl Operation {
             Self::AcquireOrTell { .. } => Some(&scripts::ACQUIRE),
             Self::Extend { .. } => Some(&scripts::EXTEND),
             Self::Release { .. } => Some(&scripts::RELEASE),
+            Self::AcquireAll { .. } => Some(&scripts::ACQUIRE_ALL),
+            Self::ReleaseAll { .. } => Some(&scripts::RELEASE_ALL),
             Self::Inspect { .. } => Some(&scripts::INSPECT),
             Self::Remove { .. } => Some(&scripts::REMOVE),
         }

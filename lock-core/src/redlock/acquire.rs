@@ -11,15 +11,60 @@ use super::held::Held;
 use super::protocol::{AcquireAnswer, AcquireRound, Asking, Next, Patience, Verdict, Wait};
 use super::settings::Plan;
 use super::trying::Trying;
-use super::{collector, renewer};
-use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
+use super::{collector, in_order, renewer};
+use crate::error::{AcquireError, Contended, NodeVote, TooSlow, Unavailable};
 use crate::guard::{HeldLock, LockGuard};
-use crate::node::Token;
+use crate::node::{NodeError, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
 
 pub(crate) async fn try_acquire(
+    engine: &Arc<Engine>,
+    request: &LockRequest,
+) -> Result<Option<LockGuard>, AcquireError> {
+    if !must_go_one_by_one(engine, request) {
+        match try_one(engine, request).await {
+            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
+            result => return result,
+        }
+    }
+    in_order::try_acquire(engine, request).await
+}
+
+pub(crate) async fn acquire(
+    engine: &Arc<Engine>,
+    request: &LockRequest,
+) -> Result<LockGuard, AcquireError> {
+    if !must_go_one_by_one(engine, request) {
+        match one(engine, request).await {
+            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
+            result => return result,
+        }
+    }
+    in_order::acquire(engine, request).await
+}
+
+/// Whether nodes are known to take no command for several keys, and there are several.
+fn must_go_one_by_one(engine: &Engine, request: &LockRequest) -> bool {
+    request.several().is_some() && engine.wants_one_by_one()
+}
+
+/// Whether a node of a cluster has refused to take several keys.
+fn has_cross_slot(error: &AcquireError) -> bool {
+    let AcquireError::Unavailable(unavailable) = error else {
+        return false;
+    };
+    let reports = unavailable.nodes.as_slice().iter();
+    let mut errors = reports.filter_map(|report| match &report.vote {
+        NodeVote::Failed(error) => Some(error),
+        _ => None,
+    });
+    errors.any(NodeError::is_cross_slot)
+}
+
+/// All of the request in one round.
+pub(super) async fn try_one(
     engine: &Arc<Engine>,
     request: &LockRequest,
 ) -> Result<Option<LockGuard>, AcquireError> {
@@ -32,7 +77,8 @@ pub(crate) async fn try_acquire(
     }
 }
 
-pub(crate) async fn acquire(
+/// The same, and waits.
+pub(super) async fn one(
     engine: &Arc<Engine>,
     request: &LockRequest,
 ) -> Result<LockGuard, AcquireError> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::keys::Keys;
 use super::loss::LossSignal;
 use super::member::Member;
 use super::protocol::{AcquireAnswer, Debt, KeyAnswer, NodeSet, Timing};
@@ -13,7 +14,7 @@ use super::renewer::Renewed;
 use super::settings::Plan;
 use super::{collector, protocol};
 use crate::guard::Loss;
-use crate::node::{Command, NodeError, NodeErrorKind, Operation, Token};
+use crate::node::{Command, NodeError, NodeErrorKind, Token};
 use crate::runtime::Runtime;
 use crate::trace;
 
@@ -26,7 +27,7 @@ pub(super) const DOUBT: Duration = Duration::from_secs(20);
 pub(crate) struct Attempt {
     pub(crate) engine: Arc<Engine>,
     pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) key: Arc<[u8]>,
+    pub(crate) keys: Keys,
     pub(crate) token: Token,
     pub(crate) timing: Timing,
     /// Before the first send.
@@ -78,7 +79,7 @@ impl Attempt {
         Self {
             engine: Arc::clone(engine),
             runtime: Arc::clone(runtime),
-            key: Arc::clone(&plan.key),
+            keys: plan.keys.clone(),
             token,
             timing: plan.timing,
             started: now,
@@ -128,11 +129,7 @@ impl Attempt {
         } else {
             until.saturating_sub(self.runtime.now())
         };
-        Command::from(Operation::Release {
-            key: Arc::clone(&self.key),
-            token: self.token,
-            keep,
-        })
+        Command::from(self.keys.release(self.token, keep))
     }
 
     /// The lock was won, and even a release keeps it until then.
@@ -178,7 +175,7 @@ impl Attempt {
     /// Has it logged that the lock is lost.
     pub(crate) fn tell_of(&self, loss: Loss) {
         let held = self.runtime.now().saturating_sub(self.started);
-        trace::lost(&self.key, loss, held);
+        trace::lost(self.keys.first(), loss, held);
     }
 
     /// From now on nothing may be set, and late grants are released.
@@ -271,7 +268,7 @@ impl Attempt {
             Ok(_) => self.untouch(node),
             Err(_) if mutant!(DebtsForgotten) => {}
             Err(_) => {
-                trace::owed(&self.member(node).label, &self.key);
+                trace::owed(&self.member(node).label, self.keys.first());
                 collector::owe(&self.engine, &self.runtime, node, self.debt());
             }
         }
@@ -284,7 +281,7 @@ impl Attempt {
     fn debt(&self) -> Debt {
         let ttl = Duration::from_millis(self.longest_ttl.load(Ordering::Relaxed));
         Debt {
-            key: Arc::clone(&self.key),
+            keys: self.keys.clone(),
             token: self.token,
             hold_until: self.held_until(),
             until: self.runtime.now().saturating_add(ttl),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Redlock;
@@ -163,6 +164,7 @@ impl<N: RedisNode> RedlockBuilder<N> {
                 settings,
                 renewals: Renewals::default(),
                 holders: Holders::default(),
+                is_one_by_one: AtomicBool::new(false),
             }),
             nodes,
         })

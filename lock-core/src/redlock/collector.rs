@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 
 use super::engine::Engine;
 use super::protocol::Debt;
-use crate::node::{Command, NodeError, Operation};
+use crate::node::{Command, NodeError};
 use crate::runtime::Runtime;
 
 /// The pause before a release is sent again; it doubles while the node does not answer.
@@ -115,11 +115,8 @@ impl Collector {
     async fn release(&self, debt: Debt) -> Option<Debt> {
         let member = &self.engine.members[self.node];
         let settings = &self.engine.settings;
-        let command = Command::from(Operation::Release {
-            key: Arc::clone(&debt.key),
-            token: debt.token,
-            keep: debt.hold_until.saturating_sub(self.runtime.now()),
-        });
+        let keep = debt.hold_until.saturating_sub(self.runtime.now());
+        let command = Command::from(debt.keys.release(debt.token, keep));
         let within = member.within(settings.release_timeout(), settings.connect_timeout);
         let mut result = member.execute(&command, within).await;
         if result.as_ref().is_err_and(NodeError::is_no_script) {

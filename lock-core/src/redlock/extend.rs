@@ -8,7 +8,7 @@ use super::calls::{Calls, Done, Purpose, Vote};
 use super::heal;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;
-use crate::node::{Command, ExtendEntry, NodeError, Operation};
+use crate::node::{Command, NodeError, Operation};
 use crate::trace;
 
 pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), ExtendError> {
@@ -21,8 +21,8 @@ pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), 
     });
     let result = extended.await;
     match &result {
-        Ok(()) => trace::extended(&attempt.key, attempt.remaining()),
-        Err(error) => trace::not_extended(&attempt.key, attempt.remaining(), error),
+        Ok(()) => trace::extended(attempt.keys.first(), attempt.remaining()),
+        Err(error) => trace::not_extended(attempt.keys.first(), attempt.remaining(), error),
     }
     result
 }
@@ -83,12 +83,7 @@ impl Extending {
     fn new(attempt: &Arc<Attempt>, timing: Timing, now: Duration) -> Self {
         let mut round = ExtendRound::new(attempt.quorum());
         let mut calls = Calls::new(Arc::clone(attempt), now);
-        let entry = ExtendEntry {
-            key: Arc::clone(&attempt.key),
-            token: attempt.token,
-            ttl: timing.ttl,
-        };
-        let entries = Arc::from([entry]);
+        let entries = attempt.keys.entries(attempt.token, timing.ttl).collect();
         let command = Command::from(Operation::Extend { entries });
         for node in NodeSet::all(attempt.quorum().nodes()).iter() {
             let within = attempt.within_of(node, timing);

@@ -14,14 +14,17 @@ use crate::node::Token;
 use crate::request::LockRequest;
 
 /// Makes data of a lock that is held, which its guard then neither extends nor releases any more.
-pub(crate) fn hand_over(attempt: &Attempt, resource: &[u8]) -> Option<Lease> {
+pub(crate) fn hand_over(attempt: &Attempt) -> Option<Lease> {
     let remaining = attempt.remaining();
     if remaining.is_zero() || !release::leave(attempt) {
         return None;
     }
     let now = attempt.runtime.now();
     let token = attempt.token.as_str();
-    let lease = Lease::new(resource, token, attempt.timing.ttl.as_duration(), remaining)
+    let prefix = attempt.engine.settings.prefix.len();
+    let keys = attempt.keys.as_slice().iter();
+    let lease = Lease::new([], token, attempt.timing.ttl.as_duration(), remaining)
+        .of(keys.map(|key| key[prefix..].to_vec()).collect())
         .hold_at_least(attempt.held_until().saturating_sub(now))
         .granted_by(attempt.granted().0);
     attempt.end();
@@ -31,7 +34,7 @@ pub(crate) fn hand_over(attempt: &Attempt, resource: &[u8]) -> Option<Lease> {
 /// Makes a guard of the data, if the lock is held by it still: it is extended for that.
 pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
     let token = Token::parse(lease.token()).ok_or(ResumeError::Token)?;
-    let request = LockRequest::new(lease.resource()).ttl(lease.ttl());
+    let request = LockRequest::all(lease.resources()).ttl(lease.ttl());
     let plan = engine.settings.plan(&request)?;
     if engine.holders.is_shut() {
         return Err(ResumeError::ShutDown);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::calls::{Calls, Purpose};
 use super::protocol::Timing;
-use crate::node::{Command, Operation};
+use crate::node::Command;
 
 /// Adds a call that sets the key again, if the lock is held still. Until `valid_until` it is ours.
 pub(super) fn set_again(calls: &mut Calls, node: usize, timing: Timing, valid_until: Duration) {
@@ -19,11 +19,7 @@ pub(super) fn set_again(calls: &mut Calls, node: usize, timing: Timing, valid_un
     attempt.doubt(now);
     // By script, since another extension may have set the key again already: a plain SET would be
     // refused by it, as by a stranger's.
-    let command = Command::from(Operation::AcquireOrTell {
-        key: Arc::clone(&attempt.key),
-        token: attempt.token,
-        ttl: timing.ttl,
-    });
+    let command = Command::from(attempt.keys.acquire(attempt.token, timing.ttl, true));
     let within = attempt.within_of(node, timing);
     calls.start(node, Purpose::Heal, command, within);
 }

@@ -53,7 +53,7 @@ impl HeldLock for Held {
     }
 
     fn hand_over(&self) -> Option<Lease> {
-        handover::hand_over(&self.attempt, &self.resource)
+        handover::hand_over(&self.attempt)
     }
 
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {

@@ -11,6 +11,8 @@ mod handover;
 mod heal;
 mod held;
 mod holders;
+mod in_order;
+mod keys;
 mod loss;
 mod member;
 mod protocol;

@@ -38,12 +38,11 @@ struct Renewing {
 pub(super) async fn run(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, locks: Vec<Arc<Attempt>>) {
     let started = runtime.now();
     let node_timeout = locks[0].timing.node_timeout;
-    let entry = |lock: &Arc<Attempt>| ExtendEntry {
-        key: Arc::clone(&lock.key),
-        token: lock.token,
-        ttl: lock.timing.ttl,
+    let entries = |lock: &Arc<Attempt>| {
+        let ttl = lock.timing.ttl;
+        lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
     };
-    let entries: Entries = locks.iter().map(entry).collect();
+    let entries: Entries = locks.iter().flat_map(entries).collect();
     // One command for all nodes, so that backends pack it only once.
     let command = Command::from(Operation::Extend {
         entries: Arc::clone(&entries),
@@ -131,11 +130,22 @@ impl Renewing {
 
     /// What of a node's answers counts.
     fn votes(&self, node: usize, answers: &[KeyAnswer]) -> Vec<KeyVote> {
-        let votes = self.locks.iter().zip(answers).map(|(lock, answer)| {
-            let is_sure = lock.note_extend(node, *answer, self.started);
-            (*answer != KeyAnswer::Ours || is_sure).then_some(*answer)
+        let votes = self.of_locks(answers).map(|(lock, answer)| {
+            let is_sure = lock.note_extend(node, answer, self.started);
+            (answer != KeyAnswer::Ours || is_sure).then_some(answer)
         });
         votes.collect()
+    }
+
+    /// The answers by lock: one that stands for several keys has to have all of them.
+    fn of_locks(
+        &self,
+        mut answers: &[KeyAnswer],
+    ) -> impl Iterator<Item = (&Arc<Attempt>, KeyAnswer)> {
+        self.locks.iter().filter_map(move |lock| {
+            let own = answers.split_off(..lock.keys.as_slice().len())?;
+            Some((lock, own.iter().copied().reduce(KeyAnswer::worse)?))
+        })
     }
 
     /// Does what the verdicts ask for that are certain by now.
@@ -195,8 +205,7 @@ impl Renewing {
         let Ok(answers) = answers else {
             return;
         };
-        for (place, answer) in answers.into_iter().enumerate() {
-            let lock = &self.locks[place];
+        for (place, (lock, answer)) in self.of_locks(&answers).enumerate() {
             lock.note_extend(node, answer, self.runtime.now());
             if answer == KeyAnswer::Missing
                 && let Some(valid_until) = self.decided[place].filter(|until| !until.is_zero())

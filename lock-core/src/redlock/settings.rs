@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::keys::Keys;
 use super::protocol::{Patience, Quorum, Renewal, Timing};
 use crate::error::InvalidInput;
 use crate::request::{LockRequest, check_len};
@@ -29,8 +30,9 @@ pub(crate) struct Settings {
 /// One request, checked and completed with the lock's defaults.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// The resource, or the first one of several.
     pub(crate) resource: Arc<[u8]>,
-    pub(crate) key: Arc<[u8]>,
+    pub(crate) keys: Keys,
     pub(crate) timing: Timing,
     pub(crate) hold_at_least: Duration,
     /// How it is extended automatically, if it is.
@@ -50,12 +52,18 @@ impl Settings {
     /// Checks all of a request, before any IO.
     pub(crate) fn plan(&self, request: &LockRequest) -> Result<Plan, InvalidInput> {
         let resource = request.shared_resource();
-        let key = self.key(&resource)?;
-        let ttl = request.validate(self.ttl)?;
+        let keys = match request.several() {
+            None => Keys::One(self.key(&resource)?),
+            Some(resources) => {
+                let keys = resources.iter().map(|resource| self.key(resource));
+                Keys::new(keys.collect::<Result<_, _>>()?)
+            }
+        };
+        let ttl = request.check(self.ttl)?;
         let timing = self.timing(ttl.as_duration())?;
         Ok(Plan {
             resource,
-            key,
+            keys,
             timing,
             hold_at_least: request.get_hold_at_least(),
             renewal: self.renewal(request, timing)?,

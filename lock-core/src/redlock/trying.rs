@@ -151,19 +151,14 @@ impl Drop for Trying {
 }
 
 fn command(attempt: &Attempt, tells: bool) -> Command {
-    let key = Arc::clone(&attempt.key);
-    let (token, ttl) = (attempt.token, attempt.timing.ttl);
-    Command::from(if tells {
-        Operation::AcquireOrTell { key, token, ttl }
-    } else {
-        Operation::Acquire { key, token, ttl }
-    })
+    let ttl = attempt.timing.ttl;
+    Command::from(attempt.keys.acquire(attempt.token, ttl, tells))
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.
 fn anchor(attempt: &Attempt) -> usize {
     let nodes = attempt.quorum().nodes();
-    let mut order = anchor_order(&attempt.key, nodes);
+    let mut order = anchor_order(attempt.keys.first(), nodes);
     let first = order.next().unwrap_or_default();
     let is_well = |node: &usize| !attempt.member(*node).is_suspect();
     std::iter::once(first)

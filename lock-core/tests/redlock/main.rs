@@ -18,6 +18,7 @@ mod release;
 mod renewal;
 mod runtimes;
 mod scripts;
+mod several;
 mod shutdown;
 mod stress;
 mod support;

@@ -11,11 +11,11 @@ use lock_core::node::Operation;
 pub struct Calls {
     /// [`Operation::Acquire`].
     pub acquire: u64,
-    /// [`Operation::AcquireOrTell`].
+    /// [`Operation::AcquireOrTell`] and [`Operation::AcquireAll`].
     pub acquire_or_tell: u64,
     /// [`Operation::Extend`].
     pub extend: u64,
-    /// [`Operation::Release`].
+    /// [`Operation::Release`] and [`Operation::ReleaseAll`].
     pub release: u64,
     /// Everything else.
     pub other: u64,
@@ -31,9 +31,11 @@ impl Calls {
     pub(super) fn count(&mut self, operation: &Operation) {
         let kind = match operation {
             Operation::Acquire { .. } => &mut self.acquire,
-            Operation::AcquireOrTell { .. } => &mut self.acquire_or_tell,
+            Operation::AcquireOrTell { .. } | Operation::AcquireAll { .. } => {
+                &mut self.acquire_or_tell
+            }
             Operation::Extend { .. } => &mut self.extend,
-            Operation::Release { .. } => &mut self.release,
+            Operation::Release { .. } | Operation::ReleaseAll { .. } => &mut self.release,
             _ => &mut self.other,
         };
         *kind += 1;

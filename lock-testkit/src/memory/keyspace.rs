@@ -1,6 +1,7 @@
 //! The keys of a node, their lifetimes, and what each operation does to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_core::node::{ExtendEntry, Operation};
@@ -110,6 +111,13 @@ impl Keyspace {
             Operation::Release { key, token, keep } => {
                 Ok(Reply::Int(self.release(key, token, *keep, at)))
             }
+            Operation::AcquireAll { keys, token, ttl } => {
+                Ok(self.acquire_all(keys, token, at + ttl.as_duration(), at))
+            }
+            Operation::ReleaseAll { keys, token, keep } => {
+                let released = keys.iter().map(|key| self.release(key, token, *keep, at));
+                Ok(Reply::Array(released.map(Reply::Int).collect()))
+            }
             Operation::Inspect { key } => Ok(match self.live(key, at) {
                 Some(entry) => entry.told(at),
                 None => Reply::Int(0),
@@ -137,6 +145,26 @@ impl Keyspace {
             return Reply::Int(1);
         }
         entry.told(at)
+    }
+
+    fn acquire_all(
+        &mut self,
+        keys: &[Arc<[u8]>],
+        token: &Token,
+        expires_at: Duration,
+        at: Duration,
+    ) -> Reply {
+        for key in keys {
+            if let Some(entry) = self.live(key, at).filter(|entry| !entry.value.is(token)) {
+                return entry.told(at);
+            }
+        }
+        for key in keys {
+            if self.live(key, at).is_none() {
+                self.set_token(key, token, expires_at, at);
+            }
+        }
+        Reply::Int(1)
     }
 
     fn extend(&mut self, entry: &ExtendEntry, at: Duration) -> i64 {

@@ -53,7 +53,8 @@ pub(crate) enum Verdict {
     Vetoed,
     /// Too few nodes answered.
     Unavailable {
-        /// Whether missing permissions alone put the quorum out of reach.
+        /// Whether refusals that no retry changes, such as missing permissions, alone put the
+        /// quorum out of reach.
         denied: bool,
     },
 }
@@ -138,7 +139,8 @@ impl AcquireRound {
             Standing::Won => Verdict::TooLate,
             Standing::Contended => self.contended(own),
             Standing::Unavailable | Standing::Open => {
-                let denied = self.ballots.errors().filter(|e| e.is_permission()).count();
+                let is_final = |e: &&NodeError| e.is_permission() || e.is_cross_slot();
+                let denied = self.ballots.errors().filter(is_final).count();
                 Verdict::Unavailable {
                     denied: self.quorum.blocked(denied),
                 }

@@ -1,15 +1,15 @@
 //! Releases that a node still owes an answer to.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::node::Token;
+use crate::redlock::keys::Keys;
 
 /// A release that must be sent again: the key may still hold the token at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Debt {
-    pub(crate) key: Arc<[u8]>,
+    pub(crate) keys: Keys,
     pub(crate) token: Token,
     /// Until when the release keeps the key.
     pub(crate) hold_until: Duration,
@@ -64,11 +64,13 @@ impl Debts {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn debt(number: usize) -> Debt {
         Debt {
-            key: Arc::from(number.to_string().as_bytes()),
+            keys: Keys::One(Arc::from(number.to_string().as_bytes())),
             token: Token::from_random((number as u128).to_be_bytes()),
             hold_until: Duration::ZERO,
             until: Duration::from_secs(number as u64),

@@ -62,16 +62,25 @@ fn holder_token(reply: &Reply) -> Option<Option<Vec<u8>>> {
 }
 
 impl KeyAnswer {
-    /// Reads the reply to a release, or to an extension of one lock.
+    /// Reads the reply to a release or an extension of one lock. Of several keys, the lock has to
+    /// have all: the answer is the worst one.
     pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
-        let code = match reply {
-            Reply::Array(items) => match &items[..] {
-                [only] => only,
-                _ => reply,
-            },
-            _ => reply,
+        let answer = match reply {
+            Reply::Array(_) => {
+                let answers = Self::read_all(operation, reply, operation.count())?;
+                answers.into_iter().reduce(Self::worse)
+            }
+            _ => Self::of(reply),
         };
-        Self::of(code).ok_or_else(|| NodeError::unexpected_reply(operation, reply))
+        answer.ok_or_else(|| NodeError::unexpected_reply(operation, reply))
+    }
+
+    pub(crate) fn worse(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Foreign, _) | (_, Self::Foreign) => Self::Foreign,
+            (Self::Missing, _) | (_, Self::Missing) => Self::Missing,
+            (Self::Ours, Self::Ours) => Self::Ours,
+        }
     }
 
     /// Reads the reply to an extension of `count` locks.
