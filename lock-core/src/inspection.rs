@@ -42,15 +42,8 @@ impl LockKey {
 }
 
 impl Inspection {
-    pub(crate) fn new(
-        quorum: usize,
-        nodes: Vec<(Arc<str>, Result<Option<LockKey>, NodeError>)>,
-    ) -> Self {
-        let node = |(label, found)| NodeInspection { label, found };
-        Self {
-            quorum,
-            nodes: nodes.into_iter().map(node).collect(),
-        }
+    pub(crate) fn new(quorum: usize, nodes: Vec<NodeInspection>) -> Self {
+        Self { quorum, nodes }
     }
 
     /// What each node told, in the configured order.
@@ -118,7 +111,8 @@ mod tests {
                     Some(millis * MS),
                 ))),
             };
-            (Arc::from("label"), found)
+            let label = Arc::from("label");
+            NodeInspection { label, found }
         };
         Inspection::new(quorum, nodes.chars().map(node).collect())
     }

@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use super::engine::Engine;
 use super::protocol::{Ballots, KeyAnswer};
 use crate::error::{ForceReleaseError, InvalidInput};
-use crate::inspection::{Inspection, LockKey};
+use crate::inspection::{Inspection, LockKey, NodeInspection};
 use crate::node::{Command, NodeError, Operation, Reply};
 use crate::runtime::{BoxFuture, Runtime};
 
@@ -24,9 +24,17 @@ pub(crate) async fn inspect(
     let operation = Operation::Inspect { key };
     let read = |reply: Reply| found(&operation, &reply);
     let answers = Survey::new(engine, &operation).take().await;
-    let nodes = answers.into_iter().map(|answer| answer.and_then(read));
-    let nodes = engine.labels().zip(nodes).collect();
-    Ok(Inspection::new(engine.settings.quorum.needed(), nodes))
+    let nodes = engine
+        .labels()
+        .zip(answers)
+        .map(|(label, answer)| NodeInspection {
+            label,
+            found: answer.and_then(read),
+        });
+    Ok(Inspection::new(
+        engine.settings.quorum.needed(),
+        nodes.collect(),
+    ))
 }
 
 /// Deletes the key at all nodes, whoever holds it; whether there was one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::attempt::Attempt;
 use super::calls::{Calls, Done, Purpose, Vote};
 use super::protocol::{AcquireRound, AcquireStep, Admission, Asking, NodeSet, Tell, anchor_order};
-use crate::node::{Command, NodeError, Operation};
+use crate::node::{Command, NodeError};
 
 /// An attempt under way. Dropping it undecided, by cancellation, releases what it has set.
 pub(crate) struct Trying {
