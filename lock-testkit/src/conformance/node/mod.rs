@@ -4,6 +4,7 @@ mod checks;
 mod cx;
 mod harness;
 mod list;
+mod looks;
 mod memory;
 #[cfg(unix)]
 mod redis;

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use lock_core::runtime::BoxFuture;
 use lock_core::{RedisNode, Reply, Runtime};
 
-use super::harness::{Access, Entry, NodeBed, NodeFault, NodeHarness, Protocol, not_built};
+use super::harness::{Access, Denial, Entry, NodeBed, NodeFault, NodeHarness, Protocol, not_built};
 use crate::RedisServer;
 use crate::conformance::{CheckResult, Driver, Failure};
 
@@ -173,6 +173,12 @@ impl NodeBed for RedisBed {
             NodeFault::Hang => self.server.pause()?,
             NodeFault::RestartEmpty => self.server.restart()?,
             NodeFault::RestartWithKeys => self.server.restart_with_data()?,
+            NodeFault::Deny(Denial::NoPermInScript) => {
+                self.ask(&["ACL", "SETUSER", "default", "-get"])?;
+            }
+            NodeFault::Deny(Denial::OutOfMemory) => {
+                self.ask(&["CONFIG", "SET", "maxmemory", "1"])?;
+            }
             _ => {
                 return Err(Failure::unsupported(format!(
                     "do this to a server: {fault:?}"
@@ -183,7 +189,10 @@ impl NodeBed for RedisBed {
     }
 
     async fn heal(&self) -> CheckResult {
-        Ok(self.server.resume()?)
+        self.server.resume()?;
+        self.ask(&["ACL", "SETUSER", "default", "+@all"])?;
+        self.ask(&["CONFIG", "SET", "maxmemory", "0"])?;
+        Ok(())
     }
 
     async fn look(&self, key: &[u8]) -> CheckResult<Entry> {
