@@ -63,14 +63,24 @@ pub(crate) async fn what_a_release_keeps_is_exact_to_the_millisecond(cx: &NodeCx
 pub(crate) async fn the_shortest_lifetime_works(cx: &NodeCx) -> CheckResult {
     let shortest = Ttl::MIN.as_duration();
     let token = cx.token();
-    let plain = acquire_for("plain", token, shortest);
-    cx.expect(&plain, &Reply::ok()).await?;
-    let by_script = acquire_or_tell_for("script", token, shortest);
-    cx.expect(&by_script, &Reply::Int(1)).await?;
     cx.expect(&acquire("kept", token), &Reply::ok()).await?;
-    cx.expect(&release_keeping("kept", token, shortest), &Reply::Int(1))
-        .await?;
-    for key in ["plain", "script", "kept"] {
+    for (key, command, reply) in [
+        ("plain", acquire_for("plain", token, shortest), Reply::ok()),
+        (
+            "script",
+            acquire_or_tell_for("script", token, shortest),
+            Reply::Int(1),
+        ),
+        (
+            "kept",
+            release_keeping("kept", token, shortest),
+            Reply::Int(1),
+        ),
+    ] {
+        let since = cx.now();
+        cx.expect(&command, &reply).await?;
+        cx.expect_aged(key, &living(token.as_bytes(), shortest), since)
+            .await?;
         gone(cx, key).await?;
     }
     Ok(())
