@@ -181,6 +181,13 @@ async fn given_up<T>(call: impl Future<Output = T>, polls: u64) -> Option<T> {
     .await
 }
 
+/// Between one and 512, the small numbers as often as the great ones: as a rule the reply is not
+/// there yet, sometimes it is on its way, and sometimes it has come.
+fn some_polls(chance: &mut Chance) -> u64 {
+    let magnitude = chance.below(10);
+    1 + chance.below(1 << magnitude)
+}
+
 /// Half of all calls are dropped at a random poll, among others that wait for their replies.
 pub(crate) async fn dropped_calls_leave_the_replies_of_others_alone(cx: &NodeCx) -> CheckResult {
     let holders: Vec<(String, Token)> = (0..40).map(|n| (format!("k{n}"), cx.token())).collect();
@@ -194,7 +201,7 @@ pub(crate) async fn dropped_calls_leave_the_replies_of_others_alone(cx: &NodeCx)
         for n in 0..40 {
             let (command, reply) = any_call(cx, &holders, &mut chance);
             let polls = match chance.below(2) {
-                0 => 1 + chance.below(4),
+                0 => some_polls(&mut chance),
                 _ => u64::MAX,
             };
             let node = Arc::clone(cx.node());
@@ -233,7 +240,7 @@ pub(crate) async fn a_release_behind_a_dropped_acquire_leaves_nothing(cx: &NodeC
             _ => acquire_or_tell(&key, token),
         };
         let call = cx.node().execute(&command, LONG);
-        drop(given_up(call, 1 + chance.below(3)).await);
+        drop(given_up(call, some_polls(&mut chance)).await);
         let reply = cx.reply(&release(&key, token)).await?;
         let known = matches!(reply, Reply::Int(0 | 1));
         expect(known, "1 or 0 to the release", &reply)?;
