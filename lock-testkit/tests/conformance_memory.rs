@@ -1,7 +1,5 @@
 //! The in-process node, and Redlock over it, keep the rules.
 
-#![cfg(feature = "tokio")]
-
 use lock_testkit::conformance::{MemoryHarness, RedlockHarness, ThreadDriver, TokioDriver};
 
 mod node_on_threads {

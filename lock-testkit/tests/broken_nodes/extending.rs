@@ -89,6 +89,11 @@ async fn one(node: &BrokenNode, entry: &ExtendEntry) -> Option<Answer> {
             let longer = left.unwrap_or_default() + entry.ttl.as_duration();
             Some(living(entry.token.as_bytes(), longer))
         }
+        Bug::ChecksAndThenExtends if mine => {
+            node.pause_for_a_while().await;
+            let value = node.value(key).await;
+            value.map(|value| living(&value, entry.ttl.as_duration()))
+        }
         Bug::ExtendPersists if mine => Some(Entry::forever(entry.token.as_bytes())),
         Bug::ExtendLeavesForEverAlone if mine && left.is_none() => Some(found),
         Bug::ExtendRoundsToSeconds if mine => {
@@ -110,6 +115,7 @@ async fn one(node: &BrokenNode, entry: &ExtendEntry) -> Option<Answer> {
         | Bug::ExtendRevives
         | Bug::ExtendShortens
         | Bug::ExtendAddsUp
+        | Bug::ChecksAndThenExtends
         | Bug::ExtendPersists
         | Bug::ExtendLeavesForEverAlone
         | Bug::ExtendRoundsToSeconds

@@ -1,7 +1,6 @@
 //! The suite for nodes notices broken ones: each bug of the [`table`](mutants) fails the checks
 //! that are named there.
 
-#![cfg(feature = "tokio")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 mod acquiring;

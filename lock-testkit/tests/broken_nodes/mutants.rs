@@ -70,6 +70,8 @@ mutants! {
     ExtendShortens an_extension_that_shortens: an_extension_never_shortens_a_life;
     ExtendAddsUp an_extension_on_top_of_what_is_left:
         an_extension_lengthens_the_life_of_its_own_key, extensions_are_exact_to_the_millisecond;
+    ChecksAndThenExtends an_extension_in_two_steps:
+        late_calls_of_a_holder_never_touch_its_successor;
     ExtendPersists an_extension_for_ever: no_command_leaves_a_key_without_a_lifetime;
     ExtendLeavesForEverAlone an_extension_that_leaves_for_ever_alone:
         a_key_that_lost_its_lifetime_gets_one_from_its_holder;
@@ -116,7 +118,9 @@ mutants! {
         a_release_leaves_the_key_of_another_alone, every_reply_has_the_form_that_the_docs_name;
     ReleasesAllOfTheToken a_release_of_all_keys_of_a_token:
         a_release_deletes_no_other_key_of_the_same_token;
-    ChecksAndThenReleases a_release_in_two_steps: of_100_releases_at_once_one_finds_the_key;
+    ChecksAndThenReleases a_release_in_two_steps:
+        of_100_releases_at_once_one_finds_the_key,
+        late_calls_of_a_holder_never_touch_its_successor;
     KeepDeletes a_release_that_keeps_nothing: a_release_that_keeps_cuts_a_longer_life;
     KeepLengthens a_release_that_lengthens: a_release_that_keeps_never_lengthens_a_life;
     KeepCreates a_release_that_creates: a_release_that_keeps_creates_no_key;

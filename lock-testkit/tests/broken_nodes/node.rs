@@ -100,6 +100,16 @@ impl BrokenNode {
         self.server.put(key, entry).await.unwrap();
     }
 
+    /// Lets others run, each call for another while. Tokio runs dozens of tasks before it turns to
+    /// the future that it blocks on, so the differences are large.
+    pub(crate) async fn pause_for_a_while(&self) {
+        self.state.lock().calls += 1;
+        let times = self.state.lock().calls % 4 * 100;
+        for _ in 0..=times {
+            pause().await;
+        }
+    }
+
     /// The value of a key that is a string.
     pub(crate) async fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         match self.look(key).await {

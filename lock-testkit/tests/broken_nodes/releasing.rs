@@ -7,7 +7,7 @@ use lock_core::{Reply, Token};
 use lock_testkit::conformance::node::Entry;
 
 use crate::mutants::Bug;
-use crate::node::{Answer, BrokenNode, living, pause};
+use crate::node::{Answer, BrokenNode, living};
 
 /// The release script; `None` where the bug is elsewhere.
 pub(crate) async fn release(
@@ -51,7 +51,7 @@ pub(crate) async fn release(
             Ok(Reply::Int(1))
         }
         Bug::ChecksAndThenReleases if mine => {
-            pause().await;
+            node.pause_for_a_while().await;
             node.put(key, &Entry::Missing).await;
             Ok(Reply::Int(1))
         }

@@ -1,6 +1,6 @@
 //! No line of a script is there in vain: without it, a check of the suite for nodes fails.
 
-#![cfg(all(unix, feature = "tokio"))]
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 mod node;

@@ -59,6 +59,7 @@ macro_rules! __node_checks {
             required N1 concurrency::of_100_acquires_at_once_one_wins,
             required N1 concurrency::of_100_acquires_by_script_one_wins_and_all_others_are_told,
             required N1 concurrency::of_100_releases_at_once_one_finds_the_key,
+            required N1 concurrency::late_calls_of_a_holder_never_touch_its_successor,
             required N8 concurrency::each_of_20000_calls_gets_its_own_reply,
             required N6 concurrency::dropped_calls_leave_the_replies_of_others_alone,
             required N12 concurrency::a_release_behind_a_dropped_acquire_leaves_nothing,

@@ -9,7 +9,8 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, RedisNode, Reply, Token};
 
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_or_tell, described, extend_all, not_answered, release, send,
+    LONG, NodeCx, TTL, acquire, acquire_or_tell, described, extend, extend_all, not_answered,
+    release, send,
 };
 use crate::conformance::node::harness::{Access, Entry};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
@@ -119,6 +120,54 @@ pub(crate) async fn of_100_releases_at_once_one_finds_the_key(cx: &NodeCx) -> Ch
         &(1, 99),
         &(count(1), count(0)),
     )
+}
+
+/// A holder that is late releases and extends, several times at once, while a successor takes over.
+/// A script that compares in one step and acts in another hits the successor's key.
+pub(crate) async fn late_calls_of_a_holder_never_touch_its_successor(cx: &NodeCx) -> CheckResult {
+    let nodes = nodes(cx, 3).await?;
+    for _ in 0..30 {
+        let (holder, successor) = (cx.token(), cx.token());
+        cx.expect(&acquire("k", holder), &Reply::ok()).await?;
+        let late = (0..6).map(|n| {
+            let command = match n % 2 {
+                0 => extend("k", holder, TTL * 4),
+                _ => release("k", holder),
+            };
+            (Arc::clone(&nodes[n % 3]), command)
+        });
+        let takes_over = async {
+            // One of the releases makes room; who asks without end would hang if none did.
+            for _ in 0..100_000 {
+                if cx.reply(&acquire("k", successor)).await? == Reply::ok() {
+                    return Ok(());
+                }
+                pause().await;
+            }
+            Err(Failure::new("a released key to be free", "it is not"))
+        };
+        let (late, taken) = futures::join!(at_once(cx, late), takes_over);
+        taken?;
+        late?;
+        cx.expect_held("k", successor).await?;
+        let left = cx.lifetime("k").await?;
+        expect(left <= TTL, "the successor's own lifetime", left)?;
+        cx.expect(&release("k", successor), &Reply::Int(1)).await?;
+    }
+    Ok(())
+}
+
+/// Lets other tasks run.
+async fn pause() {
+    let mut paused = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut paused, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Twenty times a thousand at once, over 500 keys whose holders all differ.
