@@ -9,6 +9,7 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
 
 use super::harness::{Access, Entry, NodeBed, NodeFault};
+use super::looks::reply_shown;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, NodeHarness};
 
@@ -87,8 +88,8 @@ impl NodeCx {
             return Ok(());
         }
         Err(Failure::new(
-            format!("{expected:?} to {}", described(command)),
-            format!("{reply:?}"),
+            format!("{} to {}", reply_shown(expected), described(command)),
+            reply_shown(&reply),
         ))
     }
 
@@ -102,7 +103,7 @@ impl NodeCx {
             Err(error) => Ok(error),
             Ok(reply) => Err(Failure::new(
                 format!("an error to {}", described(command)),
-                format!("{reply:?}"),
+                reply_shown(&reply),
             )),
         }
     }
@@ -117,7 +118,7 @@ impl NodeCx {
             } if value == token.as_bytes() => Ok(()),
             _ => Err(Failure::new(
                 format!("the key to hold {token} with a lifetime"),
-                format!("{entry:?}"),
+                entry.to_string(),
             )),
         }
     }
@@ -129,7 +130,13 @@ impl NodeCx {
         expected: &Entry,
     ) -> CheckResult {
         let entry = self.bed.look(key.as_ref()).await?;
-        super::super::expect_eq("what the key holds", expected, &entry)
+        if entry == *expected {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("the key to hold {expected}"),
+            entry.to_string(),
+        ))
     }
 
     /// What is left of the key's life, which must have an end.
@@ -137,7 +144,7 @@ impl NodeCx {
         let entry = self.bed.look(key.as_ref()).await?;
         match entry {
             Entry::Value { ttl: Some(ttl), .. } => Ok(ttl),
-            _ => Err(Failure::new("a key with a lifetime", format!("{entry:?}"))),
+            _ => Err(Failure::new("a key with a lifetime", entry.to_string())),
         }
     }
 
@@ -189,7 +196,7 @@ impl NodeCx {
                 return Ok(());
             }
             if self.runtime.now().saturating_sub(start) > PATIENCE {
-                return Err(Failure::new(what, format!("{entry:?}")));
+                return Err(Failure::new(what, entry.to_string()));
             }
             self.bed.pass(POLL).await;
         }
@@ -265,9 +272,9 @@ pub(crate) fn expect_not_sent(error: &NodeError) -> CheckResult {
 
 /// A command as a person would say it.
 pub(crate) fn described(command: &Command) -> String {
-    let key = String::from_utf8_lossy(command.operation().key()).into_owned();
-    let key: String = key.chars().take(40).collect();
-    format!("{} of {key:?}", command.operation().name())
+    let key = command.operation().key();
+    let start = key[..key.len().min(40)].escape_ascii();
+    format!("{} of \"{start}\"", command.operation().name())
 }
 
 fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {

@@ -13,6 +13,7 @@ use crate::conformance::node::cx::{
     release, send,
 };
 use crate::conformance::node::harness::{Access, Entry};
+use crate::conformance::node::looks::reply_shown;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 use crate::sim::Chance;
 
@@ -36,9 +37,13 @@ impl Wanted {
         if fits {
             return Ok(());
         }
+        let wanted = match self {
+            Self::Exactly(wanted) => reply_shown(wanted),
+            Self::Told(holder) => format!("the holder {holder}"),
+        };
         Err(Failure::new(
-            format!("{self:?} to {}", described(command)),
-            format!("{reply:?}"),
+            format!("{wanted} to {}", described(command)),
+            reply_shown(reply),
         ))
     }
 }

@@ -1,15 +1,17 @@
 //! Compare-and-extend.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_core::{Reply, Token};
 
+use super::concurrency::at_once;
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_for, extend, extend_all, extended, not_answered, release, send,
+    NodeCx, TTL, acquire, acquire_for, extend, extend_all, extended, release,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::{living, lookalikes};
-use crate::conformance::{CheckResult, Failure};
+use crate::conformance::{CheckResult, Failure, expect_eq};
 
 pub(crate) async fn an_extension_lengthens_the_life_of_its_own_key(cx: &NodeCx) -> CheckResult {
     let mine = cx.token();
@@ -131,29 +133,26 @@ pub(crate) async fn an_extension_of_500_reaches_each(cx: &NodeCx) -> CheckResult
         n if n % 11 == 5 => -1,
         _ => 1,
     };
-    let mut calls = Vec::new();
-    for (n, (key, token)) in entries.iter().enumerate() {
+    let holders = (entries.iter().enumerate()).filter(|(n, _)| answer(*n) != 0);
+    let acquires = holders.map(|(n, (key, token))| {
         let holder = if answer(n) == 1 { *token } else { cx.token() };
-        if answer(n) != 0 {
-            let (node, command) = (cx.node().clone(), acquire(key, holder));
-            calls.push(Box::pin(async move {
-                match send(&*node, &command, TTL).await {
-                    Ok(reply) if reply == Reply::ok() => Ok(()),
-                    Ok(reply) => Err(Failure::new("a free key", format!("{reply:?}"))),
-                    Err(error) => Err(not_answered(&command, &error)),
-                }
-            })
-                as lock_core::runtime::BoxFuture<'static, CheckResult>);
-        }
+        (Arc::clone(cx.node()), acquire(key, holder))
+    });
+    for reply in at_once(cx, acquires).await? {
+        expect_eq("the reply to an acquire", &Reply::ok(), &reply)?;
     }
-    cx.all(calls).await?.into_iter().collect::<CheckResult>()?;
 
     let asked = entries
         .iter()
         .map(|(key, token)| (key.as_slice(), *token, TTL * 2));
-    let answers = (0..500).map(|n| Reply::Int(answer(n))).collect();
-    cx.expect(&extend_all(asked), &Reply::Array(answers))
-        .await?;
+    let Reply::Array(answers) = cx.reply(&extend_all(asked)).await? else {
+        return Err(Failure::new("an array of answers", "none"));
+    };
+    expect_eq("the number of answers", &500, &answers.len())?;
+    for (n, found) in answers.iter().enumerate() {
+        let what = format!("the answer for entry {n} of 500");
+        expect_eq(&what, &Reply::Int(answer(n)), found)?;
+    }
     for (n, (key, _)) in entries.iter().enumerate() {
         if answer(n) == 0 {
             cx.expect_entry(key, &Entry::Missing).await?;
