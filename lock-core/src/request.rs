@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::InvalidInput;
 use crate::retry::RetryPolicy;
+use crate::ttl::Ttl;
 
 /// A resource to lock, and how.
 ///
@@ -94,6 +96,24 @@ impl LockRequest {
         &self.resource
     }
 
+    /// Checks what every lock has to refuse before it sends anything, and gives the ttl: that of the
+    /// request, or `default_ttl`. For whoever makes a lock of his own.
+    ///
+    /// # Errors
+    ///
+    /// An empty resource or one of more than 64 KiB, a ttl below 1 ms or above 365 days,
+    /// `hold_at_least` above the ttl.
+    pub fn validate(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
+        check_len(0, &self.resource)?;
+        let given = self.ttl.unwrap_or(default_ttl);
+        let ttl = Ttl::new(given)?;
+        let hold = self.get_hold_at_least();
+        if hold > ttl.as_duration() {
+            return Err(InvalidInput::HoldAboveTtl { hold, ttl: given });
+        }
+        Ok(ttl)
+    }
+
     pub(crate) fn shared_resource(&self) -> Arc<[u8]> {
         Arc::clone(&self.resource)
     }
@@ -127,6 +147,21 @@ impl LockRequest {
     pub fn gives_up_when_held(&self) -> bool {
         self.give_up_when_held
     }
+}
+
+/// The longest key: resource and prefix together.
+const MAX_KEY_LEN: usize = 64 * 1024;
+
+/// Refuses a resource without a name, or one that is too long with its prefix.
+pub(crate) fn check_len(prefix_len: usize, resource: &[u8]) -> Result<(), InvalidInput> {
+    if resource.is_empty() {
+        return Err(InvalidInput::ResourceEmpty);
+    }
+    let (len, max) = (prefix_len.saturating_add(resource.len()), MAX_KEY_LEN);
+    if len > max {
+        return Err(InvalidInput::ResourceTooLong { len, max });
+    }
+    Ok(())
 }
 
 macro_rules! request_from {

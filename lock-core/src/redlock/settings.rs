@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use super::protocol::{Patience, Quorum, Timing};
 use crate::error::InvalidInput;
-use crate::request::LockRequest;
+use crate::request::{LockRequest, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};
-
-/// The longest key: resource and prefix together.
-const MAX_KEY_LEN: usize = 64 * 1024;
 
 /// The settings of one lock, validated.
 #[derive(Clone, Debug)]
@@ -49,17 +46,12 @@ impl Settings {
     pub(crate) fn plan(&self, request: &LockRequest) -> Result<Plan, InvalidInput> {
         let resource = request.shared_resource();
         let key = self.key(&resource)?;
-        let ttl = request.get_ttl().unwrap_or(self.ttl);
-        let timing = self.timing(ttl)?;
-        let hold = request.get_hold_at_least();
-        if hold > timing.ttl.as_duration() {
-            return Err(InvalidInput::HoldAboveTtl { hold, ttl });
-        }
+        let ttl = request.validate(self.ttl)?;
         Ok(Plan {
             resource,
             key,
-            timing,
-            hold_at_least: hold,
+            timing: self.timing(ttl.as_duration())?,
+            hold_at_least: request.get_hold_at_least(),
         })
     }
 
@@ -83,14 +75,7 @@ impl Settings {
 
     /// The key of a resource: the prefix and then the resource, byte for byte.
     pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
-        if resource.is_empty() {
-            return Err(InvalidInput::ResourceEmpty);
-        }
-        let len = self.prefix.len().saturating_add(resource.len());
-        if len > MAX_KEY_LEN {
-            let max = MAX_KEY_LEN;
-            return Err(InvalidInput::ResourceTooLong { len, max });
-        }
+        check_len(self.prefix.len(), resource)?;
         if self.prefix.is_empty() {
             return Ok(Arc::clone(resource));
         }
