@@ -2,9 +2,11 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Below the range from which the usual systems take the ports of outgoing connections.
 ///
@@ -30,4 +32,38 @@ pub(super) fn free_port() -> io::Result<u16> {
         }
     }
     Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// How long somebody else who looks for a free port may try this one.
+const RETRY_FOR: Duration = Duration::from_secs(5);
+const RETRY_AFTER: Duration = Duration::from_millis(3);
+
+/// How often another port is tried when somebody else was faster.
+const TRIES: u32 = 20;
+
+/// Listens on a free port of the loopback interface.
+pub(crate) fn listen() -> io::Result<TcpListener> {
+    let mut tries = 1;
+    loop {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, free_port()?)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < TRIES => tries += 1,
+            result => return result,
+        }
+    }
+}
+
+/// Listens again on a port that was left. Connections that linger there do no harm, since the
+/// library sets `SO_REUSEADDR`.
+pub(crate) fn listen_again(addr: SocketAddr) -> io::Result<TcpListener> {
+    let start = Instant::now();
+    loop {
+        match TcpListener::bind(addr) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < RETRY_FOR =>
+            {
+                thread::sleep(RETRY_AFTER);
+            }
+            result => return result,
+        }
+    }
 }
