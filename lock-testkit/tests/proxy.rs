@@ -108,6 +108,20 @@ fn in_a_black_hole_both_directions_vanish_and_nothing_is_closed() {
 }
 
 #[test]
+fn what_is_on_hold_vanishes_in_a_black_hole() {
+    let (server, proxy) = start();
+    let mut wire = Wire::to(proxy.addr());
+    proxy.set_fault(ProxyFault::Hold);
+    wire.send(&["SET", "k", "1"]);
+    wait_for(&server, "k");
+    proxy.set_fault(ProxyFault::BlackHole);
+    proxy.heal();
+    assert_eq!(proxy.open_connections(), 1);
+    proxy.cut();
+    assert_eq!(wire.rest(), "");
+}
+
+#[test]
 fn closes_do_not_pass_a_black_hole_before_the_heal() {
     let (server, proxy) = start();
     let (stays, goes) = (Wire::to(proxy.addr()), Wire::to(proxy.addr()));

@@ -6,9 +6,13 @@ const MAX_FRAME: usize = 64 << 20;
 /// So long may the first line of a frame's part be.
 const MAX_LINE: usize = 64 << 10;
 
-/// Takes bytes in any pieces and gives whole requests or replies, of RESP2 and RESP3.
-#[derive(Default)]
+/// With these bytes a part of a frame begins, of RESP2 and RESP3.
+const KINDS: &[u8] = b"*~>%|$=!+-:_#,(";
+
+/// Takes bytes in any pieces and gives whole requests or replies.
 pub(super) struct Frames {
+    /// With these bytes a frame may begin.
+    first: &'static [u8],
     bytes: Vec<u8>,
     /// Up to here the parts of the first frame are known to be whole.
     scanned: usize,
@@ -34,6 +38,25 @@ enum Part {
 }
 
 impl Frames {
+    /// Of a stream that consists of arrays.
+    pub(super) fn of_requests() -> Self {
+        Self::beginning_with(b"*")
+    }
+
+    pub(super) fn of_replies() -> Self {
+        Self::beginning_with(KINDS)
+    }
+
+    fn beginning_with(first: &'static [u8]) -> Self {
+        Self {
+            first,
+            bytes: Vec::new(),
+            scanned: 0,
+            missing: 0,
+            raw: false,
+        }
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -76,7 +99,8 @@ impl Frames {
         let Some((&kind, after_kind)) = rest.split_first() else {
             return Part::Incomplete;
         };
-        if !b"*~>%|$=!+-:_#,(".contains(&kind) {
+        let kinds = if self.scanned == 0 { self.first } else { KINDS };
+        if !kinds.contains(&kind) {
             return Part::NoResp;
         }
         let Some(line) = line_of(after_kind) else {
@@ -147,7 +171,7 @@ mod tests {
 
     /// All that comes out when the bytes come in pieces of this size.
     fn cut(bytes: &[u8], size: usize) -> Vec<Next> {
-        let mut frames = Frames::default();
+        let mut frames = Frames::of_replies();
         let mut all = Vec::new();
         for piece in bytes.chunks(size) {
             frames.push(piece);
@@ -214,7 +238,7 @@ mod tests {
     #[test]
     fn a_length_that_cannot_be_waits_and_does_not_overflow() {
         let huge = format!("*{}\r\n${}\r\n", i64::MAX, i64::MAX);
-        let mut frames = Frames::default();
+        let mut frames = Frames::of_replies();
         frames.push(huge.as_bytes());
         assert_eq!(frames.next(), Next::Wait);
         assert_eq!(frames.take_rest(), huge.as_bytes());
@@ -222,6 +246,9 @@ mod tests {
 
     #[test]
     fn only_an_array_of_bulk_strings_is_a_request() {
+        let mut frames = Frames::of_requests();
+        frames.push(b"+");
+        assert_eq!(frames.next(), Next::Raw(b"+".into()));
         let request = b"*2\r\n$3\r\nGET\r\n$2\r\n\r\n\r\n";
         assert_eq!(words(request).unwrap(), [&b"GET"[..], b"\r\n"]);
         assert_eq!(words(b"*0\r\n").unwrap(), Vec::<Vec<u8>>::new());

@@ -43,8 +43,8 @@ impl Link {
         Ok(Self {
             client: Some(Leg::accepted(client)?),
             server: Some(Leg::dial(target)?),
-            requests: Frames::default(),
-            replies: Frames::default(),
+            requests: Frames::of_requests(),
+            replies: Frames::of_replies(),
             pairing: Pairing::default(),
             held: VecDeque::new(),
             replies_lost: false,

@@ -34,12 +34,19 @@ impl Wire {
         assert_eq!(String::from_utf8_lossy(&read), bytes);
     }
 
-    /// Whatever comes next, at least a byte.
-    pub(crate) fn read_some(&mut self) -> String {
-        let mut buffer = [0; 4096];
-        let read = self.0.read(&mut buffer).unwrap();
-        assert!(read > 0, "the connection has ended");
-        String::from_utf8(buffer[..read].to_vec()).unwrap()
+    /// Reads up to the first place where this stands.
+    pub(crate) fn expect_up_to(&mut self, end: &str) {
+        let mut read = Vec::new();
+        while !read.ends_with(end.as_bytes()) {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).unwrap();
+            read.push(byte[0]);
+        }
+    }
+
+    /// Waits until something has come, and leaves it there.
+    pub(crate) fn wait_readable(&self) {
+        assert_eq!(self.0.peek(&mut [0]).unwrap(), 1);
     }
 
     /// Sends nothing more, and still reads.
