@@ -96,7 +96,8 @@ pub(crate) fn wait_for_requests(proxy: &FaultProxy, count: u64) {
     super::eventually("the requests reach the proxy", || {
         proxy.request_count() >= count
     });
-    assert_eq!(proxy.request_count(), count);
+    let requests = proxy.requests();
+    assert_eq!(proxy.request_count(), count, "{requests:?}");
 }
 
 /// Waits until so many clients are connected. Even on one machine what was opened and closed here
