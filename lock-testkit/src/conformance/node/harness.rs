@@ -103,8 +103,16 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// [`Failure::unsupported`] if there are no connections.
     async fn connections(&self) -> CheckResult<usize>;
 
+    /// How many connections nodes under test have ever opened.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::unsupported`] if there are no connections.
+    async fn opened(&self) -> CheckResult<usize>;
+
     /// The commands that nodes under test have sent so far, each as its words, in the order in
-    /// which they came to the server; without those of a handshake.
+    /// which they came to the server; without those of a handshake. Those that a fault lost on
+    /// their way are among them.
     ///
     /// # Errors
     ///
