@@ -36,6 +36,7 @@ mod node_on_threads {
                 "an error is the answer to all commands",
             connections_do_not_grow_with_faults: "there is no connection",
             many_calls_share_few_connections: "there is no connection",
+            nothing_is_sent_twice_while_connections_break: "there is no connection",
             replies_that_were_held_back_reach_nobody_else: "there is no connection",
             resp2_replies_are_read_as_they_are: "there is no protocol",
             resp3_replies_are_read_as_those_of_resp2: "there is no protocol",

@@ -15,6 +15,8 @@ pub(crate) enum Bug {
     RetriesErrors,
     /// An error reply is taken for a refusal.
     ErrorAsRefusal,
+    /// A broken connection is taken for a refusal.
+    BreakAsRefusal,
     /// A call that is in doubt is said not to have been sent.
     DoubtAsNotSent,
     /// A connection that broke is never replaced.

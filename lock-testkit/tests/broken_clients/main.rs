@@ -107,6 +107,7 @@ found! {
         a_command_that_was_lost_is_not_sent_again,
         an_acquire_whose_reply_was_lost_is_not_sent_again,
         an_acquire_whose_reply_was_lost_knows_its_token,
+        nothing_is_sent_twice_while_connections_break,
     ],
     failed_calls_that_are_sent_after_all: RemembersFailed by [
         what_failed_while_the_server_was_down_is_never_sent,
@@ -136,10 +137,15 @@ found! {
         a_command_denied_inside_a_script_is_an_error_of_permission,
         busy_is_an_error_with_its_code,
     ],
+    a_break_taken_for_a_refusal: BreakAsRefusal by [
+        a_lost_reply_is_an_error_to_every_command,
+        nothing_is_sent_twice_while_connections_break,
+    ],
     doubtful_calls_said_not_to_be_sent: DoubtAsNotSent by [
         a_call_to_a_hung_server_ends_in_time_and_in_doubt,
         calls_on_a_connection_that_breaks_are_in_doubt,
         an_acquire_whose_reply_was_lost_knows_its_token,
+        nothing_is_sent_twice_while_connections_break,
     ],
     a_broken_connection_that_stays: NeverReconnects by [
         a_connection_that_was_cut_is_replaced,

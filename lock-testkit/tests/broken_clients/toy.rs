@@ -127,6 +127,9 @@ impl ToyNode {
             }
             Some(Err(_)) => {
                 link.close();
+                if self.bug() == Bug::BreakAsRefusal {
+                    return Ok(Reply::Nil);
+                }
                 let cause = io::Error::from(io::ErrorKind::ConnectionReset);
                 return Err(NodeError::connection("the connection broke").with_source(cause));
             }

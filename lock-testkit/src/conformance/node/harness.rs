@@ -53,7 +53,9 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// Lets that much time pass on the server's clock.
     async fn pass(&self, time: Duration);
 
-    /// Makes something go wrong from now on, besides what went wrong before.
+    /// Makes something go wrong from now on, besides what went wrong before. Of the faults of the
+    /// network, [`NodeFault::Refuse`] to [`NodeFault::Delay`] without [`NodeFault::Hang`], the last
+    /// one may count alone.
     ///
     /// # Errors
     ///

@@ -36,6 +36,8 @@ macro_rules! __node_checks {
             optional N5 cutting::a_command_that_was_lost_is_not_sent_again,
             optional N5 cutting::an_acquire_whose_reply_was_lost_is_not_sent_again,
             required N3 cutting::an_acquire_whose_reply_was_lost_knows_its_token,
+            required N3 cutting::a_lost_reply_is_an_error_to_every_command,
+            optional N5 cutting::nothing_is_sent_twice_while_connections_break,
             optional N7 cutting::a_half_open_connection_is_replaced,
             optional N7 cutting::a_black_hole_ends_no_node,
 
