@@ -1,29 +1,28 @@
-//! The node keeps the rules, over connections of its own and over one of a user's.
+//! The node keeps the rules, over both versions of the protocol and over a connection of its user's.
 
 use lock_redis_rs::RedisRsNode;
-use lock_testkit::conformance::node::Target;
+use lock_testkit::conformance::node::{Protocol, Target};
 use lock_testkit::conformance::{RedisHarness, TokioDriver};
 use redis::aio::ConnectionManagerConfig;
 
-/// The client's default protocol is RESP2.
-mod own_connection {
-    use super::*;
-    lock_testkit::conformance! {
-        harness: RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
-            RedisRsNode::new(target.url())
-        }),
-    }
+fn over(protocol: Protocol) -> RedisHarness {
+    RedisHarness::new(
+        TokioDriver::multi_thread(),
+        move |target: Target| async move {
+            // A check that asks for a protocol gets that one.
+            RedisRsNode::new(target.or_protocol(protocol).url())
+        },
+    )
 }
 
-mod own_connection_of_resp3 {
+mod resp2 {
     use super::*;
-    use lock_testkit::conformance::node::Protocol;
-    lock_testkit::conformance! {
-        harness: RedisHarness::new(TokioDriver::current_thread(), |target| async move {
-            let resp3 = target.or_protocol(Protocol::Resp3);
-            RedisRsNode::new(resp3.url())
-        }),
-    }
+    lock_testkit::conformance! { harness: over(Protocol::Resp2) }
+}
+
+mod resp3 {
+    use super::*;
+    lock_testkit::conformance! { harness: over(Protocol::Resp3) }
 }
 
 /// What redis-rs offers to whoever wants a connection that comes back.

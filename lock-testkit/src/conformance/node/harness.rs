@@ -233,8 +233,8 @@ pub enum Denial {
     NoAuth,
     /// The user may not use the commands that the node sends: `NOPERM`.
     NoPerm,
-    /// The user may not use a command that the release script runs: `ERR`, with a text that says
-    /// so. What was acquired before stays.
+    /// The user may not use `GET`, which every script runs, but may use what the node itself
+    /// sends: `ERR`, with a text that says so. What was acquired before stays.
     NoPermInScript,
     /// It is a replica: `READONLY`.
     ReadOnly,

@@ -1,6 +1,6 @@
 //! A server that answers with an error.
 
-use lock_core::node::NodeErrorKind;
+use lock_core::node::{NodeErrorKind, Operation};
 use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::calls::told;
@@ -94,7 +94,9 @@ pub(crate) async fn a_command_denied_inside_a_script_is_an_error_of_permission(
     cx: &NodeCx,
 ) -> CheckResult {
     denied(cx, Denial::NoPermInScript, |token| {
-        vec![release("held", token)]
+        let mut scripts = all(token);
+        scripts.retain(|command| !matches!(command.operation(), Operation::Acquire { .. }));
+        scripts
     })
     .await
 }

@@ -40,7 +40,7 @@ impl Denials {
                 proxy.cut();
             }
             Denial::NoPerm => run(server, "ACL SETUSER default -set -eval -evalsha")?,
-            Denial::NoPermInScript => run(server, "ACL SETUSER default -del -pexpire")?,
+            Denial::NoPermInScript => run(server, "ACL SETUSER default -get")?,
             Denial::ReadOnly => run(server, "REPLICAOF 127.0.0.1 1")?,
             Denial::OutOfMemory => run(server, "CONFIG SET maxmemory 1")?,
             Denial::Misconf => fail_to_save(server)?,
