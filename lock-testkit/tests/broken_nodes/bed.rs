@@ -100,6 +100,10 @@ impl NodeBed for BrokenBed {
         self.well.connections().await
     }
 
+    async fn opened(&self) -> CheckResult<usize> {
+        self.well.opened().await
+    }
+
     async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>> {
         self.well.received().await
     }
