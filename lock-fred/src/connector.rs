@@ -301,8 +301,12 @@ struct RouterEnd {
 
 impl Drop for RouterEnd {
     fn drop(&mut self) {
-        if let (Some(connector), Some(link)) = (self.connector.upgrade(), self.link.upgrade()) {
+        let Some(link) = self.link.upgrade() else {
+            return;
+        };
+        if let Some(connector) = self.connector.upgrade() {
             connector.lost(&link, self.why.take());
         }
+        link.end();
     }
 }

@@ -24,7 +24,7 @@ pub(crate) async fn execute(
             let marks = link.marks();
             let request = link.request(&command.packed(pack), within);
             let mut call = Call::new(connector, command, link, marks);
-            let answer = request.await;
+            let answer = call.link.answer(request).await;
             call.end(answer, within)
         }
         Admission::Wait(ticket) => {
@@ -56,7 +56,7 @@ async fn execute_queued(
     let mut call = Call::new(connector, command, link, Marks::default());
     let answer = match outcome {
         Outcome::Ready(answer) => answer,
-        Outcome::Pending(request) => request.await,
+        Outcome::Pending(request) => call.link.answer(request).await,
     };
     call.end(answer, within)
 }

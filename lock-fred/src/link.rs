@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fred::error::Error;
+use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike;
 use fred::types::Resp3Frame;
 use fred::types::config::Options;
 use futures::FutureExt;
+use futures::future::{Either, select};
 use lock_core::node::Operation;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -48,6 +51,9 @@ pub(crate) struct Link {
     /// How many of those are no longer in doubt.
     settled: AtomicU64,
     doubts: Mutex<Doubts>,
+    /// Whether fred's task has ended, and who is to know it.
+    ended: AtomicBool,
+    end: Notify,
 }
 
 #[derive(Default)]
@@ -76,6 +82,8 @@ impl Link {
             given_up: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             doubts: Mutex::default(),
+            ended: AtomicBool::new(false),
+            end: Notify::new(),
         }
     }
 
@@ -96,6 +104,36 @@ impl Link {
         let client = self.session.client().with_options(&options);
         let (command, args) = (packed.command.clone(), packed.args.clone());
         async move { client.custom_raw(command, args).await }
+    }
+
+    /// Waits for the answer to a request, which has been polled before or is sent now.
+    ///
+    /// fred's queue outlives fred's task. A command that comes to it just then would wait there
+    /// until its time is over.
+    pub(crate) async fn answer(
+        &self,
+        request: impl Future<Output = Result<Resp3Frame, Error>>,
+    ) -> Result<Resp3Frame, Error> {
+        let mut request = pin!(request);
+        let end = self.end.notified();
+        let ended = pin!(async {
+            // Read after the request is in the queue and the notification on its way.
+            if !self.ended.load(Ordering::Acquire) {
+                end.await;
+            }
+        });
+        if let Either::Left((answer, _)) = select(request.as_mut(), ended).await {
+            return answer;
+        }
+        // fred may have answered it, if only with an error, before it ended.
+        let answer = request.now_or_never();
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::IO, "Connection closed.")))
+    }
+
+    /// fred's task has ended: no call that is under way gets an answer any more.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.end.notify_waiters();
     }
 
     /// Whether the connection has as many calls in flight as it may have.

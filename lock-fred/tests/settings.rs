@@ -233,6 +233,19 @@ async fn an_address_of_ip_version_6_is_found() {
     accepted.unwrap();
 }
 
+#[cfg(feature = "unix-sockets")]
+#[tokio::test]
+async fn a_unix_socket_locks_and_unlocks_and_its_path_is_the_label() {
+    let server = RedisServer::builder().arg("--unixsocket", "redis.sock");
+    let server = server.start().unwrap();
+    let path = server.dir().join("redis.sock");
+    let node = FredNode::new(format!("redis+unix://{}", path.display())).unwrap();
+    assert_eq!(node.label(), path.to_str().unwrap());
+    lock_and_unlock(&node).await;
+    server.kill().unwrap();
+    eventually_not_sent(&node).await;
+}
+
 async fn eventually_not_sent(node: &FredNode) {
     let start = std::time::Instant::now();
     while node
