@@ -36,10 +36,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The first poll tells whatever else runs for the client, such as the renewal of its
-        // credentials, to stop. Its own task would go on for ever: it holds the client, too.
-        drop(self.client.quit().now_or_never());
-        self.router.abort();
+        if !self.router.is_finished() {
+            // The first poll tells whatever else runs for the client, such as the renewal of its
+            // credentials, to stop. Its own task would go on for ever: it holds the client, too.
+            drop(self.client.quit().now_or_never());
+            self.router.abort();
+        }
     }
 }
 

@@ -28,10 +28,13 @@ pub(crate) fn parse(url: &str) -> Result<Settings, InvalidUrl> {
 }
 
 fn settings(url: &str) -> Result<Settings, Box<dyn Error + Send + Sync>> {
-    let mut config = Config::from_url(url)?;
     let scheme = url.split(':').next().unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     let base = scheme.split(['-', '+']).next().unwrap_or_default();
+    if matches!(base, "rediss" | "valkeys") {
+        check_cryptography()?;
+    }
+    let mut config = Config::from_url(url)?;
     match base {
         "redis" | "valkey" => {}
         // Without a TLS feature fred would connect in plain text, password and all.
@@ -46,6 +49,22 @@ fn settings(url: &str) -> Result<Settings, Box<dyn Error + Send + Sync>> {
         config.version = version;
     }
     Ok(Settings::of_config(config)?)
+}
+
+/// With two kinds of cryptography to choose from, rustls would panic.
+fn check_cryptography() -> Result<(), &'static str> {
+    #[cfg(all(
+        feature = "enable-rustls",
+        feature = "enable-rustls-ring",
+        not(feature = "enable-native-tls")
+    ))]
+    if fred::rustls::crypto::CryptoProvider::get_default().is_none() {
+        return Err(
+            "enable-rustls and enable-rustls-ring are both on: choose one, or install a default \
+             CryptoProvider of rustls first",
+        );
+    }
+    Ok(())
 }
 
 /// The `protocol` of the query, which fred does not know.

@@ -77,7 +77,8 @@
 //! # Features
 //!
 //! For TLS (`rediss://`), one of `enable-rustls`, `enable-rustls-ring` and `enable-native-tls`;
-//! `unix-sockets` for `redis+unix://`. They are fred's, by its names.
+//! `unix-sockets` for `redis+unix://`. They are fred's, by its names. With both features of rustls
+//! on, but not `enable-native-tls`, install a default `CryptoProvider` of rustls first.
 
 mod backoff;
 mod connector;

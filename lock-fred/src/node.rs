@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// One Redis server, over the `fred` crate.
 ///
 /// It holds one connection, which it opens at the first call and replaces when it breaks or hangs.
-/// Building it does no IO, so that a dead server never keeps a service from starting. See the
+/// Building it connects to nothing, so that a dead server never keeps a service from starting. See the
 /// [crate docs](crate) for what the server has to allow.
 pub struct FredNode {
     settings: Arc<Settings>,

@@ -202,11 +202,12 @@ fn a_malformed_url_is_an_error_of_its_own_that_names_it_without_its_secret() {
     for url in [
         "redis://user:s3cr3t@host:6379/nodb",
         "http://user:s3cr3t@host:6379",
-        #[cfg(not(any(
-            feature = "enable-rustls",
-            feature = "enable-rustls-ring",
-            feature = "enable-native-tls"
-        )))]
+        // Without TLS, or with two kinds of it that rustls cannot choose between.
+        #[cfg(all(
+            any(feature = "enable-rustls", not(feature = "enable-rustls-ring")),
+            any(feature = "enable-rustls-ring", not(feature = "enable-rustls")),
+            not(feature = "enable-native-tls")
+        ))]
         "rediss://user:s3cr3t@host:6379",
         "redis://user:s3cr3t@host:port",
         "redis://user:s3cr3t@host/?protocol=9",
@@ -219,6 +220,21 @@ fn a_malformed_url_is_an_error_of_its_own_that_names_it_without_its_secret() {
         assert!(!shown.contains("s3cr3t"), "{shown}");
         assert!(shown.contains("@host"), "{shown}");
     }
+}
+
+#[cfg(any(
+    feature = "enable-native-tls",
+    all(feature = "enable-rustls", not(feature = "enable-rustls-ring")),
+    all(feature = "enable-rustls-ring", not(feature = "enable-rustls"))
+))]
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_not_spoken_to_in_plain_text() {
+    let server = FakeServer::start_raw(|_, _| Act::Answer("+OK\r\n")).await;
+    let url = server.url().replace("redis://", "rediss://:s3cr3t@");
+    let node = FredNode::new(url).unwrap().connect_timeout(SHORT);
+    let error = error_of(&node, &acquire("k", token())).await;
+    assert_eq!(error.kind(), NodeErrorKind::NotSent);
+    assert!(server.received().is_empty());
 }
 
 #[test]
