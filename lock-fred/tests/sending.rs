@@ -104,7 +104,7 @@ async fn no_command_is_sent_twice_while_connections_are_killed() {
         let node = Arc::clone(&node);
         tasks.spawn(async move {
             let (mut sent, mut answered) = (0, 0);
-            for n in 0..200 {
+            for n in 0..600 {
                 let command = acquire(format!("{task}:{n}"), token());
                 match node.execute(&command, LONG).await {
                     // The reply of its first and only sending: a second one would be refused.
@@ -128,7 +128,7 @@ async fn no_command_is_sent_twice_while_connections_are_killed() {
     let killer = {
         let server = Arc::clone(&server);
         tokio::task::spawn_blocking(move || {
-            for _ in 0..20 {
+            for _ in 0..80 {
                 server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
                 std::thread::sleep(Duration::from_millis(5));
             }
