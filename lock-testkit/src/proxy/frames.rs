@@ -13,6 +13,8 @@ const KINDS: &[u8] = b"*~>%|$=!+-:_#,(";
 pub(super) struct Frames {
     /// With these bytes a frame may begin.
     first: &'static [u8],
+    /// Whether a line that begins with a letter is a frame.
+    takes_lines: bool,
     bytes: Vec<u8>,
     /// Up to here the parts of the first frame are known to be whole.
     scanned: usize,
@@ -38,18 +40,20 @@ enum Part {
 }
 
 impl Frames {
-    /// Of a stream that consists of arrays.
+    /// Of a stream that consists of arrays, and of commands in plain lines, as Redis takes them too:
+    /// some clients greet a server so.
     pub(super) fn of_requests() -> Self {
-        Self::beginning_with(b"*")
+        Self::new(b"*", true)
     }
 
     pub(super) fn of_replies() -> Self {
-        Self::beginning_with(KINDS)
+        Self::new(KINDS, false)
     }
 
-    fn beginning_with(first: &'static [u8]) -> Self {
+    fn new(first: &'static [u8], takes_lines: bool) -> Self {
         Self {
             first,
+            takes_lines,
             bytes: Vec::new(),
             scanned: 0,
             missing: 0,
@@ -99,8 +103,9 @@ impl Frames {
         let Some((&kind, after_kind)) = rest.split_first() else {
             return Part::Incomplete;
         };
+        let is_line = self.takes_lines && self.scanned == 0 && kind.is_ascii_alphabetic();
         let kinds = if self.scanned == 0 { self.first } else { KINDS };
-        if !kinds.contains(&kind) {
+        if !is_line && !kinds.contains(&kind) {
             return Part::NoResp;
         }
         let Some(line) = line_of(after_kind) else {
@@ -141,8 +146,17 @@ impl Frames {
     }
 }
 
-/// The words of a request, which is an array of bulk strings; `None` for any other frame.
+/// The words of a request, which is an array of bulk strings or a line; `None` for any other frame.
 pub(super) fn words(frame: &[u8]) -> Option<Vec<Vec<u8>>> {
+    if frame.first()?.is_ascii_alphabetic() {
+        let words = frame.split(|byte| b" \r\n".contains(byte));
+        return Some(
+            words
+                .filter(|word| !word.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect(),
+        );
+    }
     let line = line_of(frame.strip_prefix(b"*")?)?;
     let mut rest = &frame[1 + line.len() + 2..];
     let mut words = Vec::new();
@@ -245,14 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn only_an_array_of_bulk_strings_is_a_request() {
+    fn only_an_array_of_bulk_strings_or_a_line_is_a_request() {
         let mut frames = Frames::of_requests();
+        let hello = b"HELLO 3 AUTH default pass\r\n";
+        frames.push(&hello[..7]);
+        assert_eq!(frames.next(), Next::Wait);
+        frames.push(&hello[7..]);
+        assert_eq!(frames.next(), Next::Frame(hello.into()));
+        assert_eq!(
+            words(hello).unwrap(),
+            ["HELLO", "3", "AUTH", "default", "pass"].map(Vec::from)
+        );
         frames.push(b"+");
         assert_eq!(frames.next(), Next::Raw(b"+".into()));
         let request = b"*2\r\n$3\r\nGET\r\n$2\r\n\r\n\r\n";
         assert_eq!(words(request).unwrap(), [&b"GET"[..], b"\r\n"]);
         assert_eq!(words(b"*0\r\n").unwrap(), Vec::<Vec<u8>>::new());
-        for other in [&b"+OK\r\n"[..], b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n"] {
+        for other in [&b""[..], b"+OK\r\n", b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n"] {
             assert_eq!(words(other), None);
         }
     }

@@ -22,6 +22,9 @@ pub(crate) const SHORT: Duration = Duration::from_millis(100);
 /// The lifetime of keys that shall not expire during a check.
 pub(crate) const TTL: Duration = Duration::from_secs(600);
 
+/// With so many keys a pool of a few connections is asked for all of them.
+const WARM_UP: usize = 64;
+
 /// How often a condition is looked at that becomes true by itself.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -160,10 +163,14 @@ impl NodeCx {
         }
     }
 
-    /// Makes sure that the node is connected.
+    /// Makes sure that the node is connected: with many keys, since each may belong to another
+    /// connection of a pool.
     pub(crate) async fn warm_up(&self) -> CheckResult {
-        let nobody = release("nobody", self.token());
-        self.expect(&nobody, &Reply::Int(0)).await
+        for number in 0..WARM_UP {
+            let nobody = release(format!("nobody-{number}"), self.token());
+            self.expect(&nobody, &Reply::Int(0)).await?;
+        }
+        Ok(())
     }
 
     /// Calls until the node answers, as the attempts of a lock do after a fault.
