@@ -107,8 +107,10 @@ pub(crate) async fn a_shorter_wait_ends_before_a_longer_one(cx: &LockCx) -> Chec
 
 pub(crate) async fn a_wait_gives_up_when_the_lock_is_held(cx: &LockCx) -> CheckResult {
     let rival = cx.rival().await?;
-    let request = long("k").max_wait(Duration::from_secs(20));
-    let giving_up = request.clone().give_up_when_held(true);
+    let request = long("k").max_wait(Duration::from_secs(10));
+    let giving_up = long("k")
+        .max_wait(Duration::from_secs(20))
+        .give_up_when_held(true);
     let guard = cx.wait(cx.lock(), &giving_up).await?;
     expect(
         guard.is_ok(),
@@ -121,7 +123,7 @@ pub(crate) async fn a_wait_gives_up_when_the_lock_is_held(cx: &LockCx) -> CheckR
     match select(first, longer).await {
         Either::Left((contended, _)) => contended.map(drop),
         Either::Right((longer, _)) => Err(Failure::new(
-            "an end before that of a wait of 20 s",
+            "an end before that of a wait of 10 s",
             format!("that one ended first: {longer:?}"),
         )),
     }
