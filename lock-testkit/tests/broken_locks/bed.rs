@@ -21,13 +21,13 @@ const NODES: usize = 5;
 
 /// Makes worlds of locks with a bug.
 #[derive(Clone, Debug)]
-pub struct BrokenHarness {
+pub(crate) struct BrokenHarness {
     bug: Bug,
     driver: Arc<dyn Driver>,
 }
 
 impl BrokenHarness {
-    pub fn new(bug: Bug) -> Self {
+    pub(crate) fn new(bug: Bug) -> Self {
         let driver: Arc<dyn Driver> = match bug {
             // A second process takes real time.
             Bug::ExclusionPerProcess => Arc::new(ThreadDriver::new()),

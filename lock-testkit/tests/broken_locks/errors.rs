@@ -9,7 +9,7 @@ use lock_core::{
 
 use crate::mutants::Bug;
 
-pub fn acquire(bug: Bug, error: AcquireError) -> AcquireError {
+pub(crate) fn acquire(bug: Bug, error: AcquireError) -> AcquireError {
     match (bug, error) {
         (Bug::RefusalNamesNothing, AcquireError::Invalid(invalid)) => {
             AcquireError::Invalid(another(&invalid))
@@ -34,7 +34,7 @@ pub fn acquire(bug: Bug, error: AcquireError) -> AcquireError {
     }
 }
 
-pub fn extend(bug: Bug, error: ExtendError) -> ExtendError {
+pub(crate) fn extend(bug: Bug, error: ExtendError) -> ExtendError {
     match (bug, error) {
         (Bug::RefusalNamesNothing, ExtendError::Invalid(invalid)) => {
             ExtendError::Invalid(another(&invalid))
@@ -48,7 +48,7 @@ pub fn extend(bug: Bug, error: ExtendError) -> ExtendError {
     }
 }
 
-pub fn release(bug: Bug, error: ReleaseError) -> ReleaseError {
+pub(crate) fn release(bug: Bug, error: ReleaseError) -> ReleaseError {
     match error {
         ReleaseError::Unavailable { quorum, nodes } => {
             let nodes = reports(bug, &nodes);

@@ -15,14 +15,14 @@ use crate::mutants::Bug;
 use crate::{errors, requests};
 
 /// Leaves a key behind that nobody will remove.
-pub fn plant(nodes: &[MemoryNode], key: &[u8]) {
+pub(crate) fn plant(nodes: &[MemoryNode], key: &[u8]) {
     for node in nodes {
         node.set_foreign(key, "left behind");
     }
 }
 
 /// Removes a key, whoever has it.
-pub fn remove(nodes: &[MemoryNode], key: &[u8]) {
+pub(crate) fn remove(nodes: &[MemoryNode], key: &[u8]) {
     for node in nodes {
         node.remove(key);
     }
@@ -35,7 +35,7 @@ fn expire(nodes: &[MemoryNode], key: &[u8], ttl: Duration) {
 }
 
 #[derive(Debug)]
-pub struct BrokenHeld {
+pub(crate) struct BrokenHeld {
     bug: Bug,
     nodes: Vec<MemoryNode>,
     runtime: Arc<dyn Runtime>,
@@ -52,11 +52,11 @@ pub struct BrokenHeld {
     was_released: AtomicBool,
     /// Gone when the runtime has ended.
     pulse: Weak<()>,
-    pub of_instance: Arc<Mutex<HashSet<Vec<u8>>>>,
+    pub(crate) of_instance: Arc<Mutex<HashSet<Vec<u8>>>>,
 }
 
 impl BrokenHeld {
-    pub fn new(
+    pub(crate) fn new(
         bug: Bug,
         nodes: Vec<MemoryNode>,
         runtime: Arc<dyn Runtime>,

@@ -18,7 +18,7 @@ use crate::node::BrokenNode;
 use crate::{errors, requests};
 
 #[derive(Debug)]
-pub struct BrokenLock {
+pub(crate) struct BrokenLock {
     bug: Bug,
     inner: Redlock<BrokenNode>,
     nodes: Vec<MemoryNode>,
@@ -32,7 +32,7 @@ pub struct BrokenLock {
 }
 
 impl BrokenLock {
-    pub fn new(
+    pub(crate) fn new(
         bug: Bug,
         inner: Redlock<BrokenNode>,
         nodes: &[MemoryNode],

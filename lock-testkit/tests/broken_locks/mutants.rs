@@ -5,13 +5,13 @@ macro_rules! mutants {
     ($($bug:ident $test:ident: $($check:ident),+;)*) => {
         /// What is wrong with a lock.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Bug {
+        pub(crate) enum Bug {
             None,
             $($bug,)*
         }
 
         /// Each bug and the checks that have to notice it.
-        pub static MUTANTS: &[(Bug, &[&str])] = &[$((Bug::$bug, &[$(stringify!($check)),+])),*];
+        pub(crate) static MUTANTS: &[(Bug, &[&str])] = &[$((Bug::$bug, &[$(stringify!($check)),+])),*];
 
         mod noticed {
             $(#[test]

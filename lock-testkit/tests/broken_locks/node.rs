@@ -10,14 +10,14 @@ use lock_testkit::MemoryNode;
 use crate::mutants::Bug;
 
 #[derive(Clone, Debug)]
-pub struct BrokenNode {
+pub(crate) struct BrokenNode {
     bug: Bug,
     number: usize,
     node: MemoryNode,
 }
 
 impl BrokenNode {
-    pub fn new(bug: Bug, number: usize, node: &MemoryNode) -> Self {
+    pub(crate) fn new(bug: Bug, number: usize, node: &MemoryNode) -> Self {
         let node = node.clone();
         Self { bug, number, node }
     }

@@ -7,7 +7,7 @@ use lock_core::{LockRequest, Ttl};
 use crate::mutants::Bug;
 
 /// The name that is locked instead of the one asked for.
-pub fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
+pub(crate) fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
     match bug {
         Bug::ExclusionPerInstance => [format!("{instance}:").as_bytes(), name].concat(),
         Bug::NamesCutShort => name[..name.len().min(4)].to_vec(),
@@ -29,7 +29,7 @@ pub fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
 }
 
 /// The request that is made instead.
-pub fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
+pub(crate) fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
     let mut made = LockRequest::new(key(bug, asked.resource(), instance))
         .give_up_when_held(asked.gives_up_when_held() && bug != Bug::NeverGivesUp);
     if let Some(asked) = asked.get_ttl() {
@@ -51,7 +51,7 @@ pub fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
     }
 }
 
-pub fn ttl(bug: Bug, asked: Duration) -> Duration {
+pub(crate) fn ttl(bug: Bug, asked: Duration) -> Duration {
     match bug {
         Bug::BadTtlMended => asked.clamp(Duration::from_millis(100), Ttl::MAX.as_duration()),
         _ => asked,

@@ -1,17 +1,18 @@
-//! The second process of checks that need one: the program that runs now, started again.
+//! The second process of checks that need one, as it sees itself: the same program, started again
+//! to play a part.
 
 use std::convert::Infallible;
 use std::env;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
-use std::process::{self, Command, Stdio};
+use std::fs;
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::channel::mpsc;
+use futures::channel::oneshot;
 use lock_core::{DistributedLock, DistributedLockExt, LockRequest};
 
 use super::harness::LockHarness;
@@ -19,16 +20,16 @@ use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, TestCase};
 
 /// Tells a process that it is a child, and its part.
-const PART: &str = "LOCK_TESTKIT_CHILD";
+pub(super) const PART: &str = "LOCK_TESTKIT_CHILD";
 
 /// Where a child finds the world of its parent.
-const WORLD: &str = "LOCK_TESTKIT_WORLD";
+pub(super) const WORLD: &str = "LOCK_TESTKIT_WORLD";
 
 /// By which call of `run_all` the child was asked for.
-const RUN: &str = "LOCK_TESTKIT_RUN";
+pub(super) const RUN: &str = "LOCK_TESTKIT_RUN";
 
 /// What comes before the words that a child says: a test runner prints other things too.
-const SAYS: &str = "lock-testkit child: ";
+pub(super) const SAYS: &str = "lock-testkit child: ";
 
 /// The name that children lock.
 pub(crate) const NAME: &str = "shared by processes";
@@ -49,12 +50,13 @@ pub(crate) enum Again {
 pub(crate) enum Part {
     /// Acquires the lock with this ttl, and keeps it until it is killed.
     Hold(Duration),
-    /// Adds one to the number in a file, so many times, each time under the lock.
+    /// Says that it is ready, waits for a word, and then adds one to the number in a file, so many
+    /// times, each time under the lock.
     Count(u32, PathBuf),
 }
 
 impl Part {
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         match self {
             Self::Hold(ttl) => format!("hold {}", ttl.as_millis()),
             Self::Count(times, path) => format!("count {times} {}", path.display()),
@@ -92,13 +94,13 @@ impl Again {
         {
             return true;
         }
-        die_with_the_parent();
+        let go = listen_to_the_parent();
         let driver = harness.driver();
         let mut played = Err(Failure::new("an end", "none"));
         let slot = &mut played;
         driver.block_on(Box::pin(async move {
             *slot = match Part::from_text(&part) {
-                Some(part) => play(&**harness, &world, part).await,
+                Some(part) => play(&**harness, &world, part, go).await,
                 None => Err(Failure::new("a part to play", part)),
             };
         }));
@@ -109,7 +111,12 @@ impl Again {
 }
 
 /// Plays a part and waits for the end; returns only if that fails.
-async fn play(harness: &dyn LockHarness, world: &str, part: Part) -> CheckResult<Infallible> {
+async fn play(
+    harness: &dyn LockHarness,
+    world: &str,
+    part: Part,
+    go: oneshot::Receiver<()>,
+) -> CheckResult<Infallible> {
     let lock = harness.join(world).await?;
     match part {
         Part::Hold(ttl) => {
@@ -119,6 +126,9 @@ async fn play(harness: &dyn LockHarness, world: &str, part: Part) -> CheckResult
         }
         Part::Count(times, path) => {
             let runtime = harness.driver().runtime();
+            say("ready");
+            go.await
+                .map_err(|error| Failure::setup("wait for the parent", &error))?;
             for _ in 0..times {
                 let guard = acquired(&lock, LockRequest::new(NAME)).await?;
                 let count = read_count(&path)?;
@@ -141,15 +151,22 @@ async fn acquired(
     guard.map_err(|error| Failure::new("a guard", chain(&error)))
 }
 
-pub(crate) fn read_count(path: &PathBuf) -> CheckResult<u64> {
-    let text = std::fs::read_to_string(path);
+pub(crate) fn read_count(path: &Path) -> CheckResult<u64> {
+    let text = fs::read_to_string(path);
     let text = text.map_err(|error| Failure::setup("read a counter", &error))?;
     let count = text.trim().parse();
     count.map_err(|error| Failure::setup("read a number", &error))
 }
 
-pub(crate) fn write_count(path: &PathBuf, count: u64) -> CheckResult {
-    let written = std::fs::write(path, count.to_string());
+/// Always as many digits, over those that stand there: a lock that is broken shall make the
+/// count wrong, and not the file.
+pub(crate) fn write_count(path: &Path, count: u64) -> CheckResult {
+    let options = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
+    let written = options.and_then(|mut file| file.write_all(format!("{count:020}").as_bytes()));
     written.map_err(|error| Failure::setup("write a counter", &error))
 }
 
@@ -163,93 +180,21 @@ fn say(words: &str) {
     }
 }
 
-/// The parent keeps our input open for as long as it lives.
-fn die_with_the_parent() {
-    thread::spawn(|| {
-        let ended = io::stdin().read_to_end(&mut Vec::new());
+/// Hears the word of the parent, and ends the process when there is no parent any more, which
+/// keeps our input open for as long as it lives.
+fn listen_to_the_parent() -> oneshot::Receiver<()> {
+    let (sender, go) = oneshot::channel();
+    thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let heard = input.read_line(&mut String::new());
+        if matches!(heard, Ok(read) if read > 0) {
+            // Not every part waits for it.
+            sender.send(()).ok();
+        }
+        let ended = input.read_to_end(&mut Vec::new());
         process::exit(i32::from(ended.is_err()))
     });
-}
-
-/// A process that was started; killed when dropped.
-#[derive(Debug)]
-pub(crate) struct Child {
-    process: process::Child,
-    words: mpsc::UnboundedReceiver<String>,
-}
-
-impl Child {
-    pub(crate) fn start(again: Again, world: &str, part: &Part) -> CheckResult<Self> {
-        let program =
-            env::current_exe().map_err(|error| Failure::setup("find this program", &error))?;
-        let mut command = Command::new(program);
-        match again {
-            Again::Test(case) => {
-                let path = match case.module.split_once("::") {
-                    Some((_crate, module)) => format!("{module}::{}", case.name),
-                    None => case.name.to_owned(),
-                };
-                command.args([&path, "--exact", "--include-ignored", "--nocapture"]);
-            }
-            Again::Nothing => {
-                let error = io::Error::other("a check that is run by itself has none");
-                return Err(Failure::setup("start a second process", &error));
-            }
-            Again::Program(run) => {
-                command.env(RUN, run.to_string());
-            }
-        }
-        command.env(PART, part.to_text()).env(WORLD, world);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let spawned = command.spawn();
-        let mut process =
-            spawned.map_err(|error| Failure::setup("start this program again", &error))?;
-        let (sender, words) = mpsc::unbounded();
-        if let Some(out) = process.stdout.take() {
-            thread::spawn(move || {
-                let lines = BufReader::new(out).lines().map_while(Result::ok);
-                for line in lines {
-                    if let Some(words) = line.strip_prefix(SAYS)
-                        && sender.unbounded_send(words.to_owned()).is_err()
-                    {
-                        return;
-                    }
-                }
-            });
-        }
-        Ok(Self { process, words })
-    }
-
-    /// Waits until the child says something, which has to be this.
-    pub(crate) async fn expect(&mut self, expected: &str) -> CheckResult {
-        match self.words.next().await {
-            Some(words) if words == expected => Ok(()),
-            Some(words) => Err(Failure::new(
-                format!("the other process to say {expected:?}"),
-                format!("{words:?}"),
-            )),
-            None => Err(Failure::new(
-                format!("the other process to say {expected:?}"),
-                "its end, without a word: it has to come to the same test or `run_all` again",
-            )),
-        }
-    }
-
-    /// Kills it, with no chance to clean up.
-    pub(crate) fn kill(&mut self) -> CheckResult {
-        let killed = self.process.kill().and_then(|()| self.process.wait());
-        match killed {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Failure::setup("kill a process", &error)),
-        }
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        // It ends by itself when its input does, so nothing depends on this.
-        drop(self.kill());
-    }
+    go
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use futures::future::{Either, select};
 use lock_core::runtime::BoxFuture;
 use lock_core::{AcquireError, DistributedLock, LockGuard, LockRequest, Runtime};
 
-use super::child::{Again, Child, Part};
+use super::child::{Again, Part};
 use super::harness::{LockBed, LockHarness};
+use super::process::Child;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Driver, Failure};
 

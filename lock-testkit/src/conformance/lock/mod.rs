@@ -6,6 +6,7 @@ mod child;
 mod cx;
 mod harness;
 mod list;
+mod process;
 mod redlock;
 
 use std::sync::Arc;

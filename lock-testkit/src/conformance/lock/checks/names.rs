@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::long;
 use crate::conformance::lock::cx::LockCx;
-use crate::conformance::{CheckResult, Failure, expect, expect_eq};
+use crate::conformance::{CheckResult, Failure, expect};
 
 /// All at the same time, by two locks in turn: none is in the way of another.
 async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
@@ -13,11 +13,13 @@ async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
     for (i, name) in names.iter().enumerate() {
         let Some(guard) = cx.ask(&locks[i % 2], &long(name)).await? else {
             return Err(Failure::new(
-                format!("{} to be free", name.escape_ascii()),
+                format!("{} to be free", shown(name)),
                 "`None`, though only other names are locked",
             ));
         };
-        expect_eq("the guard's resource", name, &guard.resource())?;
+        let resource = shown(guard.resource());
+        let is_right = guard.resource() == *name;
+        expect(is_right, &format!("a guard of {}", shown(name)), resource)?;
         guards.push(guard);
     }
     for (i, name) in names.iter().enumerate() {
@@ -33,6 +35,12 @@ async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
     }
     drop(guards);
     cx.expect_nothing_left().await
+}
+
+/// The start of a name, for a message.
+fn shown(name: &[u8]) -> String {
+    let start = name[..name.len().min(24)].escape_ascii();
+    format!("{start} ({} bytes)", name.len())
 }
 
 pub(crate) async fn names_are_independent(cx: &LockCx) -> CheckResult {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lock_core::LockRequest;
 
-use super::MS;
 use crate::conformance::lock::child::{NAME, Part, read_count, write_count};
 use crate::conformance::lock::cx::LockCx;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
@@ -33,7 +32,7 @@ pub(crate) async fn a_killed_process_keeps_its_lock_until_the_ttl_ends(cx: &Lock
 }
 
 pub(crate) async fn processes_lose_no_update(cx: &LockCx) -> CheckResult {
-    const TIMES: u32 = 40;
+    const TIMES: u32 = 80;
     let folder = tempfile::tempdir();
     let folder = folder.map_err(|error| Failure::setup("make a folder", &error))?;
     let path = folder.path().join("count");
@@ -41,11 +40,17 @@ pub(crate) async fn processes_lose_no_update(cx: &LockCx) -> CheckResult {
     let part = Part::Count(TIMES, path.clone());
     let mut children = [cx.start_child(&part)?, cx.start_child(&part)?];
     for child in &mut children {
+        cx.ends("a start of a process", child.expect("ready"))
+            .await??;
+    }
+    // None can be through before the other one starts.
+    for child in &mut children {
+        child.go()?;
+    }
+    for child in &mut children {
         cx.ends("the turns of a process", child.expect("done"))
             .await??;
     }
     let expected = 2 * u64::from(TIMES);
-    expect_eq("the counter", &expected, &read_count(&path)?)?;
-    cx.sleep(MS).await;
-    Ok(())
+    expect_eq("the counter", &expected, &read_count(&path)?)
 }
