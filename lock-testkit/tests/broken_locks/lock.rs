@@ -132,7 +132,7 @@ impl DistributedLock for BrokenLock {
             return Ok(None);
         }
         let tried = if self.bug == Bug::TryWaits {
-            let waiting = made.clone().max_wait(Duration::from_secs(5));
+            let waiting = made.clone().max_wait(Duration::from_secs(60));
             match self.inner.acquire(&waiting).await {
                 Err(AcquireError::Contended(_)) => Ok(None),
                 other => other.map(Some),

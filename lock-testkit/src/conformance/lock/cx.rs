@@ -155,6 +155,23 @@ impl LockCx {
         }
     }
 
+    /// Tries to acquire a lock that was released this moment: not every node has to have heard of
+    /// that, and one that is busy may make the others too few.
+    pub(crate) async fn ask_for_freed(
+        &self,
+        lock: &Arc<dyn DistributedLock>,
+        request: &LockRequest,
+    ) -> CheckResult<LockGuard> {
+        for _ in 0..TRIES {
+            if let Some(guard) = self.ask(lock, request).await? {
+                return Ok(guard);
+            }
+            self.sleep(POLL).await;
+        }
+        let found = format!("`None`, {TRIES} times");
+        Err(Failure::new("the lock, which was released", found))
+    }
+
     /// Acquires the lock, waiting as the request says; an outage is tried again.
     pub(crate) async fn wait(
         &self,

@@ -81,7 +81,7 @@ pub(crate) async fn a_dropped_wait_leaves_the_holder_alone(cx: &LockCx) -> Check
         }
     }
     expect(guard.is_valid(), "the holder to be left alone", &guard)?;
-    let released = guard.release().await;
+    let released = super::releasing::release(cx, &guard).await?;
     expect(released.is_ok(), "a release of a held lock", &released)?;
     cx.expect_nothing_left().await
 }

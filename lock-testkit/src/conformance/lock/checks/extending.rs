@@ -49,7 +49,7 @@ pub(crate) async fn an_extended_lock_outlives_its_first_ttl(cx: &LockCx) -> Chec
         cx.sleep(ttl + 50 * MS).await;
         cx.expect_taken(&rival, &long("k")).await?;
         expect(guard.is_valid(), "a valid guard", &guard)?;
-        let released = guard.release().await;
+        let released = super::releasing::release(cx, &guard).await?;
         return expect(released.is_ok(), "a release of a held lock", released);
     }
     Err(Failure::new("an extension in time", "none, five times"))
@@ -81,7 +81,7 @@ pub(crate) async fn an_extension_by_a_bad_ttl_changes_nothing(cx: &LockCx) -> Ch
         expect(is_as_before, "the old validity", guard.remaining())?;
     }
     cx.expect_taken(&rival, &long("k")).await?;
-    let released = guard.release().await;
+    let released = super::releasing::release(cx, &guard).await?;
     expect(released.is_ok(), "a release of a held lock", released)
 }
 

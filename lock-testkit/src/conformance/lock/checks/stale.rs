@@ -27,7 +27,7 @@ async fn expect_untouched(cx: &LockCx, next: &LockGuard) -> CheckResult {
     cx.expect_taken(&third, &long("k")).await?;
     let extended = super::extending::extend(cx, next, LONG + LONG).await?;
     expect(extended.is_ok(), "the successor to extend", &extended)?;
-    let released = next.release().await;
+    let released = super::releasing::release(cx, next).await?;
     expect(released.is_ok(), "the successor to release", &released)
 }
 

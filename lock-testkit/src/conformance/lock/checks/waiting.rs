@@ -17,7 +17,7 @@ pub(crate) async fn a_wait_ends_when_the_holder_releases(cx: &LockCx) -> CheckRe
     let waiting = cx.spawn(async move { Ok(rival.acquire(&long("k").max_wait(None)).await) });
     cx.sleep(60 * MS).await;
     expect(guard.is_valid(), "the holder to be left alone", &guard)?;
-    let released = guard.release().await;
+    let released = super::releasing::release(cx, &guard).await?;
     expect(released.is_ok(), "a release of a held lock", &released)?;
     let acquired = cx.ends("a wait for a free lock", waiting.join()).await??;
     let is_held = acquired.as_ref().is_ok_and(|guard| guard.is_valid());
