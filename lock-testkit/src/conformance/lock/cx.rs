@@ -94,12 +94,30 @@ impl LockCx {
         what: &str,
         future: impl Future<Output = T>,
     ) -> CheckResult<T> {
+        self.ends_within(PATIENCE, what, future).await
+    }
+
+    /// The same for what has much to do.
+    pub(crate) async fn all_end<T>(
+        &self,
+        what: &str,
+        future: impl Future<Output = T>,
+    ) -> CheckResult<T> {
+        self.ends_within(3 * PATIENCE, what, future).await
+    }
+
+    async fn ends_within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        future: impl Future<Output = T>,
+    ) -> CheckResult<T> {
         let future = std::pin::pin!(future);
-        match select(future, self.runtime.sleep(PATIENCE)).await {
+        match select(future, self.runtime.sleep(limit)).await {
             Either::Left((result, _)) => Ok(result),
             Either::Right(_) => Err(Failure::new(
                 format!("{what} to end"),
-                format!("no end in {} s", PATIENCE.as_secs()),
+                format!("no end in {} s", limit.as_secs()),
             )),
         }
     }

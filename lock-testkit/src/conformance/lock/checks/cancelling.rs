@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use super::exclusion::{count_up, eager};
+use super::exclusion::{count_up, eager, patient};
 use super::{MS, long};
 use crate::conformance::lock::cx::LockCx;
 use crate::conformance::node::NodeFault;
@@ -101,7 +101,7 @@ pub(crate) async fn dropped_waits_are_in_nobodys_way(cx: &LockCx) -> CheckResult
             // It comes by many times, sometimes gets the lock, and never releases it by a call.
             tasks.push(cx.spawn(async move {
                 for _ in 0..3 {
-                    let request = eager(long("counter"));
+                    let request = patient(long("counter"));
                     let waiting = pin!(lock.acquire(&request));
                     let dropped = select(waiting, runtime.sleep(time)).await;
                     drop(dropped);
@@ -116,7 +116,7 @@ pub(crate) async fn dropped_waits_are_in_nobodys_way(cx: &LockCx) -> CheckResult
         }
         CheckResult::Ok(())
     };
-    cx.ends("the turns of those who were not dropped", all)
+    cx.all_end("the turns of those who were not dropped", all)
         .await??;
     expect_eq("the counter", &18, &count.load(Ordering::SeqCst))?;
     cx.expect_nothing_left().await

@@ -48,7 +48,7 @@ pub(crate) async fn processes_lose_no_update(cx: &LockCx) -> CheckResult {
         child.go()?;
     }
     for child in &mut children {
-        cx.ends("the turns of a process", child.expect("done"))
+        cx.all_end("the turns of a process", child.expect("done"))
             .await??;
     }
     let expected = 2 * u64::from(TIMES);
