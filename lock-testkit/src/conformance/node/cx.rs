@@ -24,30 +24,42 @@ pub(crate) const TTL: Duration = Duration::from_secs(600);
 /// How often a condition is looked at that becomes true by itself.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How long a condition may take to become true by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long what is to happen by itself may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a check of a node works with: a server of its own and a node that talks to it.
 #[derive(Debug)]
 pub struct NodeCx {
-    bed: Box<dyn NodeBed>,
+    bed: Arc<dyn NodeBed>,
     node: Arc<dyn RedisNode>,
     runtime: Arc<dyn Runtime>,
+    patience: Duration,
 }
 
 impl NodeCx {
     pub(crate) async fn start(
         harness: &dyn NodeHarness,
         runtime: Arc<dyn Runtime>,
+        patience: Duration,
     ) -> CheckResult<Self> {
-        let bed = harness.start().await?;
+        let bed: Arc<dyn NodeBed> = Arc::from(harness.start().await?);
         let node = bed.connect(&Access::default()).await?;
-        Ok(Self { bed, node, runtime })
+        Ok(Self {
+            bed,
+            node,
+            runtime,
+            patience,
+        })
     }
 
     /// The server, seen from outside.
-    pub(crate) fn bed(&self) -> &dyn NodeBed {
-        &*self.bed
+    pub(crate) fn bed(&self) -> &Arc<dyn NodeBed> {
+        &self.bed
+    }
+
+    /// How long what is to happen by itself may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The node under test.
@@ -147,23 +159,9 @@ impl NodeCx {
         self.expect(&nobody, &Reply::Int(0)).await
     }
 
-    /// Calls until the node answers, as a lock's attempts do after a fault.
+    /// Calls until the node answers, as the attempts of a lock do after a fault.
     pub(crate) async fn until_answered(&self) -> CheckResult {
-        let start = self.runtime.now();
-        loop {
-            let command = release("nobody", self.token());
-            let error = match send(&*self.node, &command, SHORT * 10).await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            if self.runtime.now().saturating_sub(start) > PATIENCE {
-                return Err(Failure::new(
-                    "the node to come back by itself after the fault",
-                    chain(&error),
-                ));
-            }
-            self.sleep(POLL).await;
-        }
+        self.until_answers(&*self.node).await
     }
 
     /// Makes something go wrong.
@@ -188,7 +186,7 @@ impl NodeCx {
             if holds(&entry) {
                 return Ok(());
             }
-            if self.runtime.now().saturating_sub(start) > PATIENCE {
+            if self.runtime.now().saturating_sub(start) > self.patience {
                 return Err(Failure::new(what, format!("{entry:?}")));
             }
             self.bed.pass(POLL).await;

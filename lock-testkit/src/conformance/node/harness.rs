@@ -53,7 +53,9 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// Lets that much time pass on the server's clock.
     async fn pass(&self, time: Duration);
 
-    /// Makes something go wrong from now on, besides what went wrong before.
+    /// Makes something go wrong from now on, besides what went wrong before. Of the faults of the
+    /// network, [`NodeFault::Refuse`] to [`NodeFault::Delay`] without [`NodeFault::Hang`], the last
+    /// one may count alone.
     ///
     /// # Errors
     ///
@@ -103,8 +105,16 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// [`Failure::unsupported`] if there are no connections.
     async fn connections(&self) -> CheckResult<usize>;
 
+    /// How many connections nodes under test have ever opened.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::unsupported`] if there are no connections.
+    async fn opened(&self) -> CheckResult<usize>;
+
     /// The commands that nodes under test have sent so far, each as its words, in the order in
-    /// which they came to the server; without those of a handshake.
+    /// which they came to the server; without those of a handshake. Those that a fault lost on
+    /// their way are among them.
     ///
     /// # Errors
     ///

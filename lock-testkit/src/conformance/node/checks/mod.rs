@@ -1,3 +1,13 @@
 //! The checks, by subject.
 
+pub(super) mod cancelling;
+pub(super) mod connections;
+pub(super) mod cutting;
+pub(super) mod denials;
+pub(super) mod hanging;
+pub(super) mod ordering;
+pub(super) mod protocols;
+pub(super) mod refusing;
 pub(super) mod replies;
+pub(super) mod restarting;
+pub(super) mod secrets;
