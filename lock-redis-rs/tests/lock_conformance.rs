@@ -21,18 +21,6 @@ mod five_servers {
     use super::*;
     lock_testkit::lock_conformance! {
         harness: RedlockHarness::over(5, servers()),
-        unsupported: {
-            a_minority_of_dead_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_denying_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_late_nodes_does_no_harm: "needs a proxy before the server",
-            a_majority_of_dead_nodes_is_an_outage: "needs a proxy before the server",
-            a_majority_of_denying_nodes_is_an_outage: "needs a proxy before the server",
-            a_late_majority_is_no_lock: "needs a proxy before the server",
-            an_acquire_dropped_while_nodes_are_slow_leaves_nothing:
-                "needs a proxy before the server",
-            the_validity_counts_from_before_the_nodes_were_asked:
-                "needs a proxy before the server",
-        },
     }
 }
 
@@ -40,18 +28,6 @@ mod three_servers {
     use super::*;
     lock_testkit::lock_conformance! {
         harness: RedlockHarness::over(3, servers()),
-        unsupported: {
-            a_minority_of_dead_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_denying_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_late_nodes_does_no_harm: "needs a proxy before the server",
-            a_majority_of_dead_nodes_is_an_outage: "needs a proxy before the server",
-            a_majority_of_denying_nodes_is_an_outage: "needs a proxy before the server",
-            a_late_majority_is_no_lock: "needs a proxy before the server",
-            an_acquire_dropped_while_nodes_are_slow_leaves_nothing:
-                "needs a proxy before the server",
-            the_validity_counts_from_before_the_nodes_were_asked:
-                "needs a proxy before the server",
-        },
     }
 }
 
@@ -64,13 +40,6 @@ mod one_server {
             a_minority_of_dead_nodes_does_no_harm: "the one node is needed",
             a_minority_of_denying_nodes_does_no_harm: "the one node is needed",
             a_minority_of_late_nodes_does_no_harm: "the one node is needed",
-            a_majority_of_dead_nodes_is_an_outage: "needs a proxy before the server",
-            a_majority_of_denying_nodes_is_an_outage: "needs a proxy before the server",
-            a_late_majority_is_no_lock: "needs a proxy before the server",
-            an_acquire_dropped_while_nodes_are_slow_leaves_nothing:
-                "needs a proxy before the server",
-            the_validity_counts_from_before_the_nodes_were_asked:
-                "needs a proxy before the server",
         },
     }
 }
@@ -89,16 +58,6 @@ mod two_servers_and_one_in_this_process {
             processes_lose_no_update: "one of the nodes is of one process",
             a_killed_process_keeps_its_lock_until_the_ttl_ends:
                 "one of the nodes is of one process",
-            a_minority_of_dead_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_denying_nodes_does_no_harm: "needs a proxy before the server",
-            a_minority_of_late_nodes_does_no_harm: "needs a proxy before the server",
-            a_majority_of_dead_nodes_is_an_outage: "needs a proxy before the server",
-            a_majority_of_denying_nodes_is_an_outage: "needs a proxy before the server",
-            a_late_majority_is_no_lock: "needs a proxy before the server",
-            an_acquire_dropped_while_nodes_are_slow_leaves_nothing:
-                "needs a proxy before the server",
-            the_validity_counts_from_before_the_nodes_were_asked:
-                "needs a proxy before the server",
         },
     }
 }

@@ -8,7 +8,6 @@ use lock_testkit::conformance::{
 
 const LONE: &str = "the one node is needed";
 const PROCESS: &str = "an in-process node is of one process";
-const PROXY: &str = "needs a proxy before the server";
 
 const PROCESSES: [&str; 2] = [
     "processes_lose_no_update",
@@ -20,20 +19,6 @@ const OF_A_LONE_NODE: &[(&str, &str)] = &[
     ("a_minority_of_dead_nodes_does_no_harm", LONE),
     ("a_minority_of_denying_nodes_does_no_harm", LONE),
     ("a_minority_of_late_nodes_does_no_harm", LONE),
-];
-
-const OF_A_SERVER: &[(&str, &str)] = &[
-    ("a_majority_of_dead_nodes_is_an_outage", PROXY),
-    ("a_majority_of_denying_nodes_is_an_outage", PROXY),
-    ("a_late_majority_is_no_lock", PROXY),
-    (
-        "an_acquire_dropped_while_nodes_are_slow_leaves_nothing",
-        PROXY,
-    ),
-    (
-        "the_validity_counts_from_before_the_nodes_were_asked",
-        PROXY,
-    ),
 ];
 
 fn passed(report: &Report, name: &str) -> bool {
@@ -53,8 +38,7 @@ fn a_report_says_what_came_of_each_check_and_processes_find_their_own_call() {
     let servers = RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
         RedisRsNode::new(target.url())
     });
-    let of_servers = [OF_A_LONE_NODE, OF_A_SERVER].concat();
-    let report = lock::run_all(RedlockHarness::over(1, servers), &of_servers);
+    let report = lock::run_all(RedlockHarness::over(1, servers), OF_A_LONE_NODE);
     assert!(report.is_good(), "{report}");
     for name in PROCESSES {
         assert!(passed(&report, name), "{report}");
