@@ -107,8 +107,7 @@ impl Connector {
         Ok(Admission::Wait(ticket, watch))
     }
 
-    /// Lets a call wait for the connection, and says whether somebody has to be sent for it.
-
+    /// Lets a call wait for the connection, and says whether a connect has to be started for it.
     #[cold]
     fn admit_while_not_up(
         self: &Arc<Self>,
