@@ -40,6 +40,8 @@ mod one_server {
             a_minority_of_dead_nodes_does_no_harm: "the one node is needed",
             a_minority_of_denying_nodes_does_no_harm: "the one node is needed",
             a_minority_of_late_nodes_does_no_harm: "the one node is needed",
+            a_stale_minority_does_not_keep_a_lock_taken: "the one node is needed",
+            slow_refusals_are_no_outage: "the one node is needed",
         },
     }
 }

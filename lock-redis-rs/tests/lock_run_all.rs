@@ -19,6 +19,8 @@ const OF_A_LONE_NODE: &[(&str, &str)] = &[
     ("a_minority_of_dead_nodes_does_no_harm", LONE),
     ("a_minority_of_denying_nodes_does_no_harm", LONE),
     ("a_minority_of_late_nodes_does_no_harm", LONE),
+    ("a_stale_minority_does_not_keep_a_lock_taken", LONE),
+    ("slow_refusals_are_no_outage", LONE),
 ];
 
 fn passed(report: &Report, name: &str) -> bool {

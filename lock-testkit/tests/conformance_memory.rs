@@ -93,6 +93,8 @@ mod redlock_over_two {
             a_minority_of_dead_nodes_does_no_harm: "both nodes are needed",
             a_minority_of_denying_nodes_does_no_harm: "both nodes are needed",
             a_minority_of_late_nodes_does_no_harm: "both nodes are needed",
+            a_stale_minority_does_not_keep_a_lock_taken: "both nodes are needed",
+            slow_refusals_are_no_outage: "both nodes are needed",
         },
     }
 }
@@ -109,6 +111,8 @@ mod redlock_over_one {
             a_minority_of_dead_nodes_does_no_harm: "the one node is needed",
             a_minority_of_denying_nodes_does_no_harm: "the one node is needed",
             a_minority_of_late_nodes_does_no_harm: "the one node is needed",
+            a_stale_minority_does_not_keep_a_lock_taken: "the one node is needed",
+            slow_refusals_are_no_outage: "the one node is needed",
         },
     }
 }

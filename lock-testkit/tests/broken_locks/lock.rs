@@ -131,6 +131,11 @@ impl DistributedLock for BrokenLock {
         if self.bug == Bug::FreeRefused && tries % 4 == 3 {
             return Ok(None);
         }
+        let started = self.runtime.now();
+        let is_held = |node: &MemoryNode| node.get(made.resource()).is_some();
+        if self.bug == Bug::OneRefusalDecides && self.nodes.iter().any(is_held) {
+            return Ok(None);
+        }
         let tried = if self.bug == Bug::TryWaits {
             let waiting = made.clone().max_wait(Duration::from_secs(60));
             match self.inner.acquire(&waiting).await {
@@ -144,7 +149,10 @@ impl DistributedLock for BrokenLock {
             Ok(None) if self.bug == Bug::TryIsContended => {
                 Err(AcquireError::Contended(Contended::default()))
             }
-            Ok(None) if self.bug == Bug::ContentionIsOutage => {
+            Ok(None)
+                if self.bug == Bug::ContentionIsOutage
+                    || self.bug == Bug::SlowIsOutage && self.runtime.now() > started =>
+            {
                 Err(AcquireError::Unavailable(Unavailable::default()))
             }
             Ok(None) => Ok(None),

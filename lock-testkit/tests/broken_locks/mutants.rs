@@ -78,7 +78,7 @@ mutants! {
         an_acquire_dropped_after_any_poll_leaves_nothing,
         an_acquire_dropped_while_nodes_are_slow_leaves_nothing, dropped_waits_are_in_nobodys_way;
     CancelledTakesHolders a_cancelled_wait_that_frees_the_lock:
-        a_dropped_wait_leaves_the_holder_alone, dropped_waits_are_in_nobodys_way;
+        a_dropped_wait_leaves_the_holder_alone;
 
     // Validity.
     NeverInvalid a_guard_that_is_always_valid:
@@ -144,6 +144,8 @@ mutants! {
         a_minority_of_denying_nodes_does_no_harm, a_minority_of_late_nodes_does_no_harm;
     WaitsForAllNodes a_wait_for_all_nodes:
         a_minority_of_hung_nodes_does_no_harm, a_minority_of_late_nodes_does_no_harm;
+    OneRefusalDecides a_single_refusal_that_decides: a_stale_minority_does_not_keep_a_lock_taken;
+    SlowIsOutage an_answer_taken_for_an_outage: slow_refusals_are_no_outage;
     QuorumMinusOne a_quorum_of_one_less:
         a_majority_of_hung_nodes_is_an_outage, a_majority_of_dead_nodes_is_an_outage,
         a_majority_of_denying_nodes_is_an_outage, a_late_majority_is_no_lock;

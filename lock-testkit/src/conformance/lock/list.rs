@@ -66,6 +66,8 @@ macro_rules! __lock_checks {
             optional L14 minority::a_minority_of_dead_nodes_does_no_harm,
             optional L14 minority::a_minority_of_denying_nodes_does_no_harm,
             optional L14 minority::a_minority_of_late_nodes_does_no_harm,
+            optional L14 minority::a_stale_minority_does_not_keep_a_lock_taken,
+            optional L14 minority::slow_refusals_are_no_outage,
             optional L14 majority::a_majority_of_hung_nodes_is_an_outage,
             optional L14 majority::a_majority_of_dead_nodes_is_an_outage,
             optional L14 majority::a_majority_of_denying_nodes_is_an_outage,

@@ -1,10 +1,13 @@
 //! A minority of nodes fails.
 
+use std::time::Duration;
+
 use super::outage::{DENIED, LATE, heal, inject, minority, warm_up};
 use super::{MS, long};
+use crate::conformance::failure::chain;
 use crate::conformance::lock::cx::{LONG, LockCx};
 use crate::conformance::node::NodeFault;
-use crate::conformance::{CheckResult, expect};
+use crate::conformance::{CheckResult, Failure, expect};
 
 /// All that a lock does, while some nodes do not.
 async fn does_no_harm(cx: &LockCx, fault: NodeFault) -> CheckResult {
@@ -56,4 +59,40 @@ pub(crate) async fn a_minority_of_denying_nodes_does_no_harm(cx: &LockCx) -> Che
 
 pub(crate) async fn a_minority_of_late_nodes_does_no_harm(cx: &LockCx) -> CheckResult {
     does_no_harm(cx, NodeFault::Delay(LATE)).await
+}
+
+/// Soon enough for every lock, and later than other nodes.
+const SLOW: NodeFault = NodeFault::Delay(Duration::from_millis(40));
+
+pub(crate) async fn a_stale_minority_does_not_keep_a_lock_taken(cx: &LockCx) -> CheckResult {
+    let stale = minority(cx)?;
+    let (holder, rival) = (cx.rival().await?, cx.rival().await?);
+    warm_up(cx, &rival).await?;
+    let request = long("k").max_wait(Duration::from_secs(20));
+    let guard = cx.on_another_runtime(async {
+        let guard = holder.acquire(&request).await;
+        guard.map_err(|error| Failure::new("a free lock", chain(&error)))
+    })?;
+    // The keys of some nodes outlive the release, and whoever would remove them ends with its
+    // runtime.
+    inject(cx, stale.clone(), &NodeFault::Refuse).await?;
+    cx.on_another_runtime(async {
+        drop(guard.release().await);
+        Ok(())
+    })?;
+    heal(cx, stale.clone()).await?;
+    // Those who refuse are the first to answer.
+    inject(cx, stale.end..cx.bed().nodes().len(), &SLOW).await?;
+    drop(cx.ask_for_freed(&rival, &long("k")).await?);
+    Ok(())
+}
+
+pub(crate) async fn slow_refusals_are_no_outage(cx: &LockCx) -> CheckResult {
+    let faulty = minority(cx)?;
+    let rival = cx.rival().await?;
+    warm_up(cx, &rival).await?;
+    let _guard = cx.take(cx.lock(), long("k")).await?;
+    inject(cx, faulty.clone(), &DENIED).await?;
+    inject(cx, faulty.end..cx.bed().nodes().len(), &SLOW).await?;
+    cx.expect_taken(&rival, &long("k")).await
 }
