@@ -1,5 +1,6 @@
 //! A minority of nodes fails.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::outage::{DENIED, LATE, heal, inject, minority, warm_up};
@@ -61,8 +62,14 @@ pub(crate) async fn a_minority_of_late_nodes_does_no_harm(cx: &LockCx) -> CheckR
     does_no_harm(cx, NodeFault::Delay(LATE)).await
 }
 
-/// Soon enough for every lock, and later than other nodes.
-const SLOW: NodeFault = NodeFault::Delay(Duration::from_millis(40));
+/// Lets nodes answer one after the other, soon enough for every lock and later than the others.
+async fn slow_down(cx: &LockCx, nodes: Range<usize>) -> CheckResult {
+    for (node, turn) in nodes.zip((1..=3).cycle()) {
+        let delay = NodeFault::Delay(turn * Duration::from_millis(18));
+        cx.bed().inject(node, &delay).await?;
+    }
+    Ok(())
+}
 
 pub(crate) async fn a_stale_minority_does_not_keep_a_lock_taken(cx: &LockCx) -> CheckResult {
     let stale = minority(cx)?;
@@ -82,7 +89,7 @@ pub(crate) async fn a_stale_minority_does_not_keep_a_lock_taken(cx: &LockCx) -> 
     })?;
     heal(cx, stale.clone()).await?;
     // Those who refuse are the first to answer.
-    inject(cx, stale.end..cx.bed().nodes().len(), &SLOW).await?;
+    slow_down(cx, stale.end..cx.bed().nodes().len()).await?;
     drop(cx.ask_for_freed(&rival, &long("k")).await?);
     Ok(())
 }
@@ -93,6 +100,6 @@ pub(crate) async fn slow_refusals_are_no_outage(cx: &LockCx) -> CheckResult {
     warm_up(cx, &rival).await?;
     let _guard = cx.take(cx.lock(), long("k")).await?;
     inject(cx, faulty.clone(), &DENIED).await?;
-    inject(cx, faulty.end..cx.bed().nodes().len(), &SLOW).await?;
+    slow_down(cx, faulty.end..cx.bed().nodes().len()).await?;
     cx.expect_taken(&rival, &long("k")).await
 }
