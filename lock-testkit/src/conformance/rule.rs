@@ -63,12 +63,12 @@ impl Rule {
             Self::L3 => "a lock is not reentrant",
             Self::L4 => "`try_acquire` does not wait for a holder, and `None` means one",
             Self::L5 => {
-                "`acquire` waits as long as `max_wait` allows, and then says who was in the way"
+                "`acquire` waits for a holder as long as `max_wait` allows, and then says so"
             }
             Self::L6 => {
                 "bad input is refused before anything is sent, with the value and the limit"
             }
-            Self::L7 => "a dropped call leaves nothing behind",
+            Self::L7 => "a dropped call leaves nothing behind and disturbs nobody",
             Self::L8 => "the validity ends with the ttl, and so does the lock",
             Self::L9 => "`extend` prolongs a held lock, never shortens it and never revives one",
             Self::L10 => {
@@ -79,7 +79,7 @@ impl Rule {
             Self::L13 => "with `hold_at_least` the lock stays taken for that long",
             Self::L14 => {
                 "a minority of failed nodes does no harm; without a majority it is an outage \
-                          that names each node's vote"
+                 that names each node's vote"
             }
         }
     }
