@@ -79,6 +79,7 @@ impl Denials {
                         // It answers that it was killed.
                         endless.receive().err();
                     }
+                    run(server, "CONFIG SET busy-reply-threshold 5000")?;
                 }
                 Denial::Loading | Denial::Moved => {}
             }
