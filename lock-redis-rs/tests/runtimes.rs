@@ -91,6 +91,27 @@ fn a_runtime_that_is_kept_but_not_run_holds_nobody_up() {
 }
 
 #[test]
+fn a_call_in_the_context_of_a_runtime_that_has_ended_gets_an_error() {
+    let server = RedisServer::start().unwrap();
+    let node = RedisRsNode::new(server.url()).unwrap();
+    let ended = {
+        let runtime = current_thread();
+        runtime.handle().clone()
+    };
+    let (sender, answer) = std::sync::mpsc::channel();
+    // On a thread of its own, so that a call that hangs fails the test.
+    std::thread::spawn(move || {
+        let _context = ended.enter();
+        let result = block_on(node.execute(&acquire("k", token()), LONG));
+        sender.send((result, node)).unwrap();
+    });
+    let (result, node) = answer.recv_timeout(2 * LONG).unwrap();
+    assert_eq!(result.unwrap_err().kind(), NodeErrorKind::NotSent);
+    current_thread().block_on(until_answered(&node));
+    assert_eq!(keys(&server), 0);
+}
+
+#[test]
 fn two_runtimes_share_a_connection() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
