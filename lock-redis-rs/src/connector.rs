@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::convert::pack;
 use crate::dial::{Dialed, dial};
+use crate::driver::PatientDriver;
 use crate::link::Link;
 use crate::locked;
 use crate::queue::{Queue, Ticket};
@@ -254,6 +255,7 @@ fn link(connector: &Arc<Connector>, dialed: Dialed) -> Arc<Link> {
             link: link.clone(),
         };
         let driver = dialed.driver.map(|driver| {
+            let driver = PatientDriver::new(driver, link.clone());
             runtime.spawn(async move {
                 driver.await;
                 drop(end);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lock_core::node::Operation;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -103,7 +103,7 @@ impl Link {
         // Unconstrained: tokio would let a task that has done much wait before it sends, and a
         // later call of another task could overtake it (rule N12).
         Box::pin(unconstrained(async move {
-            connection.req_packed_command(&cmd).await
+            connection.send_packed_command(&cmd).await
         }))
     }
 
