@@ -29,6 +29,7 @@ pub(crate) async fn execute(
             let mut call = Call::new(connector, command, link, marks);
             // Unconstrained for the reason given at `Link::request`.
             let request = pin!(unconstrained(connection.send_packed_command(&cmd)));
+            let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
             let answer = watch.limit(request, within).await;
             call.end(answer, within)
         }

@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::convert::pack_undo;
 use crate::locked;
+use crate::watch::Watch;
 
 /// How many calls in a row may go unanswered before the connection counts as hung.
 const SILENT_CALLS: u32 = 3;
@@ -45,6 +46,8 @@ pub(crate) type Request = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     runtime: Handle,
+    /// The watch of that runtime.
+    watch: Arc<Watch>,
     /// Calls in a row that got no answer.
     silent: AtomicU32,
     /// Whether the server ever answered a call on this connection.
@@ -77,11 +80,13 @@ impl Link {
     pub(crate) fn new(
         connection: MultiplexedConnection,
         runtime: Handle,
+        watch: Arc<Watch>,
         driver: Option<JoinHandle<()>>,
     ) -> Self {
         Self {
             connection,
             runtime,
+            watch,
             silent: AtomicU32::new(0),
             proven: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
@@ -95,6 +100,10 @@ impl Link {
 
     pub(crate) fn connection(&self) -> MultiplexedConnection {
         self.connection.clone()
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The request as a future of its own. It is sent at its first poll.
