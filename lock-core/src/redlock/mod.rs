@@ -9,6 +9,7 @@ mod engine;
 mod extend;
 mod held;
 mod member;
+mod pending;
 mod protocol;
 mod release;
 mod settings;
