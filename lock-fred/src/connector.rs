@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use fred::error::Error;
+use fred::types::ConnectHandle;
 use lock_core::{Command, NodeError};
 use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
@@ -103,18 +104,23 @@ impl Connector {
             }
             return Ok(Admission::Send(Arc::clone(link)));
         }
-        let ticket = self.admit_while_not_up(&mut state, &runtime, command, within)?;
+        let (ticket, dialing) = self.admit_while_not_up(&mut state, command, within)?;
+        drop(state);
+        if let Some(dialing) = dialing {
+            // Not under the lock: a runtime that has ended drops the task here, and so ends it.
+            runtime.spawn(dialing.run(Arc::clone(&self.settings), self.connect_timeout));
+        }
         Ok(Admission::Wait(ticket))
     }
 
+    /// Lets a call wait for the connection, and says what is to be spawned to get one.
     #[cold]
     fn admit_while_not_up(
         self: &Arc<Self>,
         state: &mut State,
-        runtime: &Handle,
         command: &Command,
         within: Duration,
-    ) -> Result<Ticket, NodeError> {
+    ) -> Result<(Ticket, Option<Dialing>), NodeError> {
         let now = Instant::now();
         if let Phase::Dialing { since, queue } = &mut state.phase {
             let dialed_for = now.saturating_duration_since(*since);
@@ -124,7 +130,7 @@ impl Connector {
                 if dialed_for > within {
                     return Err(state.backoff.connecting());
                 }
-                return queue.enter(command, within);
+                return Ok((queue.enter(command, within)?, None));
             }
         }
         state.backoff.may_dial(now)?;
@@ -139,8 +145,7 @@ impl Connector {
             connector: Arc::downgrade(self),
             number: state.dialing,
         };
-        runtime.spawn(dialing.run(Arc::clone(&self.settings), self.connect_timeout));
-        Ok(ticket)
+        Ok((ticket, Some(dialing)))
     }
 
     /// Gives a place in the queue up. Returns the command that was sent before, or what to say to
@@ -250,11 +255,14 @@ impl Dialing {
             return;
         };
         match dialed {
-            Ok(dialed) => {
-                let link = link(&connector, dialed);
+            Ok(Dialed { session, router }) => {
+                let link = Arc::new(Link::new(session, Handle::current()));
                 // Under the lock, so that the waiting calls leave before any that comes now.
                 queue.send(&link);
-                state.phase = Phase::Up(link);
+                state.phase = Phase::Up(Arc::clone(&link));
+                drop(state);
+                // Not under the lock: the end of a runtime drops the task here, and reports it.
+                report_end(&connector, &link, router);
             }
             Err(error) => {
                 state.backoff.failed(Instant::now(), error.clone());
@@ -273,23 +281,19 @@ impl Drop for Dialing {
     }
 }
 
-/// Makes a link of a connection, and has its end reported.
-fn link(connector: &Arc<Connector>, dialed: Dialed) -> Arc<Link> {
-    let runtime = Handle::current();
-    let link = Arc::new(Link::new(dialed.session, runtime.clone()));
+/// Has the end of a connection reported.
+fn report_end(connector: &Arc<Connector>, link: &Arc<Link>, router: ConnectHandle) {
     let mut end = RouterEnd {
         connector: Arc::downgrade(connector),
-        link: Arc::downgrade(&link),
+        link: Arc::downgrade(link),
         why: None,
     };
-    let router = dialed.router;
-    runtime.spawn(async move {
+    tokio::spawn(async move {
         if let Ok(Err(why)) = router.await {
             end.why = Some(why);
         }
         drop(end);
     });
-    link
 }
 
 /// Reports the end of a connection, whether it broke or its runtime ended.

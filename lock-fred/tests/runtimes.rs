@@ -168,3 +168,28 @@ async fn deadlines_are_kept_in_paused_time() {
     let error = node.execute(&acquire("k", token()), hour).await;
     assert!(error.is_err());
 }
+
+#[test]
+fn a_call_on_a_runtime_that_is_ending_gets_an_error_and_does_not_hang() {
+    let server = RedisServer::start().unwrap();
+    for is_connected in [false, true] {
+        let node = FredNode::new(server.url()).unwrap();
+        let runtime = multi_thread();
+        if is_connected {
+            runtime.block_on(until_answered(&node));
+        }
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // On a thread of its own, so that a call that hangs fails the test.
+        std::thread::spawn(move || {
+            // As a call that is polled while the runtime shuts down: tasks are dropped when they
+            // are spawned.
+            let _context = handle.enter();
+            let command = release("k", token());
+            sender.send(block_on(node.execute(&command, LONG))).unwrap();
+        });
+        let answer = receiver.recv_timeout(LONG).unwrap();
+        assert_eq!(answer.unwrap_err().kind(), NodeErrorKind::NotSent);
+    }
+}
