@@ -104,6 +104,7 @@ impl NodeCx {
 
     /// Makes the scripts known to the server, so that digests are enough from now on.
     pub(crate) async fn teach_scripts(&self) -> CheckResult {
+        self.warm_up().await?;
         let token = self.token();
         self.reply(&acquire_or_tell("nobody", token)).await?;
         self.reply(&extend("nobody", token, AGES)).await?;
@@ -138,7 +139,8 @@ impl NodeCx {
         Ok(())
     }
 
-    /// Waits until so many commands have come that name the key, and fails if it is never so.
+    /// Waits until so many commands have come that name the key, or the token, and fails if it is
+    /// never so.
     pub(crate) async fn until_received(&self, key: &str, count: usize) -> CheckResult {
         let start = self.runtime().now();
         loop {
