@@ -8,7 +8,7 @@ use lock_testkit::MemoryNode;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // In-process nodes need no server. For real ones, give five independent servers:
-    // `urls.map(RedisRsNode::new)`, from the crate lock-redis-rs.
+    // `urls.map(RedisRsNode::new)` from the crate lock-redis-rs, or `FredNode` from lock-fred.
     let locks = Redlock::new(MemoryNode::several(5))?;
 
     let guard = locks.lock("invoice-7").await?;

@@ -3,7 +3,8 @@
 //!
 //! - `cargo run --release --example cron` needs nothing else: five in-process nodes, four tasks.
 //! - `... --example cron -- --nodes redis://127.0.0.1:7001,redis://127.0.0.1:7002,...` uses real
-//!   servers, and starts four processes.
+//!   servers, and starts four processes. For the fred client in place of redis-rs, add
+//!   `--no-default-features --features fred` before the `--`.
 //! - `... --example cron -- --strategy release-after-run` (or `hold`) shows how a lock alone fails.
 //!
 //! What a service would do is in `instance.rs` and `strategy.rs`; the rest starts the instances and

@@ -26,11 +26,19 @@ pub(crate) fn in_process() -> Nodes {
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "redis-rs")] {
+        use lock_redis_rs::RedisRsNode as ServerNode;
+    } else if #[cfg(feature = "fred")] {
+        use lock_fred::FredNode as ServerNode;
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(any(feature = "redis-rs", feature = "fred"))] {
         /// Real servers. Nothing connects before the first command.
         pub(crate) fn connect(urls: &[String]) -> Result<Nodes, BoxError> {
             urls.iter()
                 .map(|url| {
-                    let node = lock_redis_rs::RedisRsNode::new(url)?;
+                    let node = ServerNode::new(url)?;
                     Ok(Arc::new(node) as Arc<dyn RedisNode>)
                 })
                 .collect()
@@ -38,7 +46,7 @@ cfg_if::cfg_if! {
     } else {
         /// Real servers need a client.
         pub(crate) fn connect(_: &[String]) -> Result<Nodes, BoxError> {
-            Err("--nodes needs a Redis client: build with --features redis-rs".into())
+            Err("--nodes needs a Redis client: build with --features redis-rs or fred".into())
         }
     }
 }

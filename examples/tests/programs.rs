@@ -6,12 +6,21 @@ use std::time::Duration;
 
 use lock_testkit::RedisServer;
 
+/// The programs get the backend that these tests are built with.
+const FEATURES: &[&str] = if cfg!(all(feature = "fred", not(feature = "redis-rs"))) {
+    &["--no-default-features", "--features", "fred"]
+} else {
+    &[]
+};
+
 /// `cargo run --example ... -- ...` from the root of the workspace.
 fn run(example: &str, args: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     Command::new(env!("CARGO"))
         .current_dir(root)
-        .args(["run", "--quiet", "--example", example, "--"])
+        .args(["run", "--quiet", "--example", example])
+        .args(FEATURES)
+        .arg("--")
         .args(args)
         .output()
         .expect("cargo runs")

@@ -48,15 +48,18 @@ impl fmt::Display for Loss {
 }
 
 /// What stands behind a [`LockGuard`]. Only who makes a lock of his own needs it.
+///
+/// The numbers are those of the rules on [`DistributedLock`](crate::DistributedLock#rules).
 #[async_trait]
 pub trait HeldLock: Debug + Send + Sync + 'static {
     /// See [`LockGuard::resource`].
     fn resource(&self) -> &[u8];
 
-    /// See [`LockGuard::token`].
+    /// See [`LockGuard::token`] and rule L12.
     fn token(&self) -> &str;
 
-    /// See [`LockGuard::remaining`]. Must be judged by a local monotonic clock, without IO.
+    /// See [`LockGuard::remaining`]. Must be judged by a local monotonic clock, without IO, and be
+    /// zero from the end of the ttl on (L8) and from the first call to release on (L10).
     fn remaining(&self) -> Duration;
 
     /// See [`LockGuard::votes`].
@@ -70,14 +73,16 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
     /// guard any more, not even when it is dropped.
     fn hand_over(&self) -> Option<Lease>;
 
-    /// See [`LockGuard::extend`].
+    /// See [`LockGuard::extend`] and rule L9.
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
 
-    /// See [`LockGuard::release`].
+    /// See [`LockGuard::release`] and rules L10 and L13. A call that is dropped goes on in the
+    /// background.
     async fn release(&self) -> Result<(), ReleaseError>;
 
     /// Called when the guard is dropped. Starts a release in the background unless the lock is
-    /// released already; must not block or panic, on whatever thread, inside a runtime or not.
+    /// released already; must not block or panic, on whatever thread, inside a runtime or not, and
+    /// neither during a panic nor after the runtime has ended (L11).
     fn release_in_background(&self);
 }
 

@@ -21,12 +21,52 @@ use crate::scope;
 /// rate, storage does not forget the lock, and the holder stops when its guard is no longer
 /// [valid](LockGuard::is_valid). A holder that sleeps past its validity is not stopped by anybody.
 ///
-/// A lock is not reentrant: who acquires a resource twice waits for himself.
+/// # Rules
+///
+/// Whoever implements a lock keeps these rules, and whoever uses one may rely on them; the numbers
+/// are used by docs and tests. What stands behind a guard is a [`HeldLock`](crate::HeldLock).
+///
+/// - **L1** At most one guard of a resource is valid at a time, whoever has it: another task,
+///   another lock object or another process.
+/// - **L2** Names are bytes, compared byte for byte, and independent of each other.
+/// - **L3** A lock is not reentrant: its holder is kept out like anybody else.
+/// - **L4** [`try_acquire`](Self::try_acquire) does not wait for a holder. `Ok(None)` means that
+///   somebody else holds the lock or competes for it, never that this could not be found out.
+/// - **L5** [`acquire`](Self::acquire) takes the lock when it becomes free, waits as long as
+///   `max_wait` allows and no longer, and then says that somebody was in the way, how long it
+///   waited and how often it tried. With `max_wait` zero it tries once; with `give_up_when_held`
+///   it ends as soon as it has met a holder.
+/// - **L6** Bad input is refused with [`AcquireError::Invalid`], which names the value and the
+///   limit, before anything is sent.
+/// - **L7** A dropped call leaves nothing behind and disturbs nobody, at whatever moment it is
+///   dropped.
+/// - **L8** The validity of a guard counts from before the lock was asked for and ends with the
+///   ttl at the latest. When the ttl is over the lock is free by itself, and not before the
+///   guard is invalid.
+/// - **L9** `extend` prolongs a held lock, never shortens one and never revives one that is lost.
+///   A ttl that cannot work changes nothing.
+/// - **L10** `release` frees the lock at once, gives the same answer when it is called again, and
+///   never touches a successor's lock. From the call on the guard is not valid.
+/// - **L11** Dropping a guard releases the lock, on any thread, inside a runtime or not, during
+///   a panic too, and does no harm after the runtime has ended.
+/// - **L12** Each acquisition has a token of its own.
+/// - **L13** With `hold_at_least` the lock stays taken for that long, released or not, and is free
+///   afterwards.
+/// - **L14** Of a lock over several nodes, a minority of nodes that fail in whatever way does no
+///   harm. Without a majority it is an outage, never contention nor a lock, whose error says
+///   of each node what it answered; and it works again when a majority is back.
+/// - **L15** [`lost`](LockGuard::lost) ends when the lock is lost, with the validity at the latest
+///   and whatever the network does, and never for a lock that is released.
+/// - **L16** Of several resources in one request all are locked or none is, without deadlocks
+///   between requests that cross, and their names are never joined. A lock that takes one resource
+///   at a time refuses such a request.
+/// - **L17** With `auto_extend` a lock is held for as long as its guard lives, `max_hold` at most,
+///   and nothing extends it afterwards.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of either method gives up. Whatever it has set by then is released in the
-/// background.
+/// Dropping the future of either method gives up (L7). Whatever it has set by then is released in
+/// the background.
 #[async_trait]
 pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// Acquires the lock if nobody holds it: `Ok(None)` says that somebody else does. It does not

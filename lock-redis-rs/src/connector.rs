@@ -12,9 +12,10 @@
 //! takes, and it never replaces a connection that merely hangs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use lock_core::NodeError;
 use redis::Client;
 use tokio::runtime::Handle;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::convert::pack;
 use crate::dial::{Dialed, dial};
+use crate::driver::PatientDriver;
 use crate::link::Link;
 use crate::locked;
 use crate::queue::{Queue, Ticket};
@@ -38,6 +40,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Connector {
     client: Client,
     connect_timeout: Duration,
+    /// The link in [`Phase::Up`], for calls to find without the lock. It changes under the lock.
+    up: ArcSwapOption<Link>,
     state: Mutex<State>,
 }
 
@@ -53,13 +57,13 @@ struct State {
 enum Phase {
     Down,
     Dialing { since: Instant, queue: Queue },
-    Up(Arc<Link>),
+    Up,
 }
 
 /// What becomes of a call.
 pub(crate) enum Admission {
-    /// It is sent now.
-    Send(Arc<Link>, Arc<Watch>),
+    /// It is sent now. The watch is the link's own, unless the caller runs elsewhere.
+    Send(Arc<Link>, Option<Arc<Watch>>),
     /// It is sent when the connection is up, in the order of the calls.
     Wait(Ticket, Arc<Watch>),
 }
@@ -69,6 +73,7 @@ impl Connector {
         Self {
             client,
             connect_timeout,
+            up: ArcSwapOption::empty(),
             state: Mutex::new(State {
                 phase: Phase::Down,
                 backoff: Backoff::default(),
@@ -89,25 +94,33 @@ impl Connector {
         command: &lock_core::Command,
         within: Duration,
     ) -> Result<Admission, NodeError> {
+        if let Some(link) = self.up.load_full()
+            && link.watch().is_of_caller()
+        {
+            return send_on(link, None);
+        }
         let mut state = locked(&self.state);
         let watch = state.watches.current()?;
-        if let Phase::Up(link) = &state.phase {
-            if link.is_full() {
-                return Err(NodeError::not_sent("too many calls in flight"));
-            }
-            return Ok(Admission::Send(Arc::clone(link), watch));
+        if let Some(link) = self.up.load_full() {
+            return send_on(link, Some(watch));
         }
-        self.admit_while_not_up(&mut state, command, within)
-            .map(|ticket| Admission::Wait(ticket, watch))
+        let (ticket, dialing) = self.admit_while_not_up(&mut state, command, within)?;
+        drop(state);
+        if let Some((runtime, dialing)) = dialing {
+            // Not under the lock: a runtime that has ended drops the task here, and so ends it.
+            runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
+        }
+        Ok(Admission::Wait(ticket, watch))
     }
 
+    /// Lets a call wait for the connection, and says what is to be spawned to get one.
     #[cold]
     fn admit_while_not_up(
         self: &Arc<Self>,
-        state: &mut MutexGuard<'_, State>,
+        state: &mut State,
         command: &lock_core::Command,
         within: Duration,
-    ) -> Result<Ticket, NodeError> {
+    ) -> Result<(Ticket, Option<(Handle, Dialing)>), NodeError> {
         let now = Instant::now();
         if let Phase::Dialing { since, queue } = &mut state.phase {
             let dialed_for = now.saturating_duration_since(*since);
@@ -117,7 +130,7 @@ impl Connector {
                 if dialed_for > within {
                     return Err(state.backoff.connecting());
                 }
-                return queue.enter(pack(command));
+                return Ok((queue.enter(pack(command))?, None));
             }
         }
         state.backoff.may_dial(now)?;
@@ -135,8 +148,7 @@ impl Connector {
             connector: Arc::downgrade(self),
             number: state.dialing,
         };
-        runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
-        Ok(ticket)
+        Ok((ticket, Some((runtime, dialing))))
     }
 
     /// What to say to a call that waited for the connection in vain.
@@ -154,8 +166,8 @@ impl Connector {
     /// The connection broke. The next call dials anew, at once if the server ever answered on it.
     pub(crate) fn lost(&self, link: &Arc<Link>) {
         let mut state = locked(&self.state);
-        if state.is_up_with(link) {
-            state.phase = Phase::Down;
+        if self.is_up_with(link) {
+            self.take_down(&mut state);
             if !link.is_proven() {
                 let error = NodeError::not_sent("the connection broke before any reply");
                 state.backoff.failed(Instant::now(), error);
@@ -168,7 +180,7 @@ impl Connector {
     #[cold]
     pub(crate) fn replace(&self, link: &Arc<Link>) {
         let mut state = locked(&self.state);
-        if !state.is_up_with(link) {
+        if !self.is_up_with(link) {
             return;
         }
         // Under the lock, so that no call takes the new connection before this one has its undos.
@@ -181,14 +193,25 @@ impl Connector {
                 oldest.abort();
             }
         }
+        self.take_down(&mut state);
+    }
+
+    fn is_up_with(&self, link: &Arc<Link>) -> bool {
+        let up = self.up.load();
+        up.as_ref().is_some_and(|up| Arc::ptr_eq(up, link))
+    }
+
+    fn take_down(&self, state: &mut State) {
+        self.up.store(None);
         state.phase = Phase::Down;
     }
 }
 
-impl State {
-    fn is_up_with(&self, link: &Arc<Link>) -> bool {
-        matches!(&self.phase, Phase::Up(current) if Arc::ptr_eq(current, link))
+fn send_on(link: Arc<Link>, watch: Option<Arc<Watch>>) -> Result<Admission, NodeError> {
+    if link.is_full() {
+        return Err(NodeError::not_sent("too many calls in flight"));
     }
+    Ok(Admission::Send(link, watch))
 }
 
 /// One attempt to connect, in a task of its own, so that it survives the caller who started it.
@@ -216,12 +239,14 @@ impl Dialing {
         let Phase::Dialing { queue, .. } = std::mem::replace(&mut state.phase, Phase::Down) else {
             return;
         };
-        match dialed {
-            Ok(dialed) => {
-                let link = link(&connector, dialed);
-                // Under the lock, so that the waiting calls leave before any that comes now.
+        let watched = dialed.and_then(|dialed| Ok((dialed, state.watches.current()?)));
+        match watched {
+            Ok((dialed, watch)) => {
+                let link = link(&connector, dialed, watch);
+                // The waiting calls leave before any that comes now.
                 queue.send(&link);
-                state.phase = Phase::Up(link);
+                connector.up.store(Some(link));
+                state.phase = Phase::Up;
             }
             Err(error) => {
                 state.backoff.failed(Instant::now(), error.clone());
@@ -241,7 +266,7 @@ impl Drop for Dialing {
 }
 
 /// Makes a link of a connection, with a driver that reports its end.
-fn link(connector: &Arc<Connector>, dialed: Dialed) -> Arc<Link> {
+fn link(connector: &Arc<Connector>, dialed: Dialed, watch: Arc<Watch>) -> Arc<Link> {
     let runtime = Handle::current();
     Arc::new_cyclic(|link: &Weak<Link>| {
         let end = DriverEnd {
@@ -249,12 +274,13 @@ fn link(connector: &Arc<Connector>, dialed: Dialed) -> Arc<Link> {
             link: link.clone(),
         };
         let driver = dialed.driver.map(|driver| {
+            let driver = PatientDriver::new(driver, link.clone());
             runtime.spawn(async move {
                 driver.await;
                 drop(end);
             })
         });
-        Link::new(dialed.connection, runtime, driver)
+        Link::new(dialed.connection, runtime, watch, driver)
     })
 }
 

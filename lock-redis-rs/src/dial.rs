@@ -5,14 +5,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use futures::future::select_ok;
+use futures::future::{Either, select, select_ok};
 use lock_core::NodeError;
-use redis::aio::MultiplexedConnection;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::io::tcp::{TcpSettings, socket2};
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, RedisError};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError,
+};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
+use crate::convert::reply;
+use crate::exchange::server_error_of;
 use crate::link::QUEUE;
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
@@ -39,6 +43,8 @@ pub(crate) type Driver = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 enum DialError {
     Io(io::Error),
     Redis(RedisError),
+    /// What the server answered to the handshake.
+    Answer(NodeError),
     NoAddress,
     NotConnected(Duration),
     NoHandshake(Duration),
@@ -57,6 +63,43 @@ pub(crate) async fn dial(client: &Client, within: Duration) -> Result<Dialed, No
 }
 
 async fn open(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
+    let error = match connect(client, connected).await {
+        Err(DialError::Redis(error)) if error.kind() == ErrorKind::AuthenticationFailed => error,
+        opened => return opened,
+    };
+    Err(match why_refused(client).await {
+        Some(answer) => DialError::Answer(answer),
+        None => DialError::Redis(error),
+    })
+}
+
+/// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2,
+/// so it is asked once more, on a connection of its own.
+async fn why_refused(client: &Client) -> Option<NodeError> {
+    let info = client.get_connection_info();
+    let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let nobody = Client::open(info.clone().set_redis_settings(nobody)).ok()?;
+    let mut dialed = connect(&nobody, &mut false).await.ok()?;
+
+    let mut login = redis::cmd("AUTH");
+    login.arg(info.redis_settings().username());
+    login.arg(info.redis_settings().password());
+    let answer = dialed.connection.req_packed_command(&login);
+    let answer = match dialed.driver {
+        None => answer.await,
+        Some(driver) => match select(answer, driver).await {
+            Either::Left((answer, _)) => answer,
+            // The connection broke, as the answer tells.
+            Either::Right(((), answer)) => answer.await,
+        },
+    };
+    match answer {
+        Ok(value) => reply(value).err(),
+        Err(error) => server_error_of(error).ok(),
+    }
+}
+
+async fn connect(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
     let info = client.get_connection_info();
     let config = AsyncConnectionConfig::new()
         // Calls have deadlines of their own.
@@ -130,7 +173,11 @@ impl From<io::Error> for DialError {
 
 impl From<RedisError> for DialError {
     fn from(error: RedisError) -> Self {
-        Self::Redis(error)
+        // With its code, which redis-rs does not always show.
+        match server_error_of(error) {
+            Ok(answer) => Self::Answer(answer),
+            Err(error) => Self::Redis(error),
+        }
     }
 }
 
@@ -139,6 +186,7 @@ impl fmt::Display for DialError {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Redis(error) => error.fmt(f),
+            Self::Answer(error) => error.fmt(f),
             Self::NoAddress => f.write_str("the host has no address"),
             Self::NotConnected(within) => write!(f, "not connected in {within:?}"),
             Self::NoHandshake(within) => {

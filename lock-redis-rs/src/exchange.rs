@@ -1,10 +1,10 @@
 //! One call: a command goes out, its reply comes back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lock_core::{Command, NodeError, Reply};
-use redis::aio::ConnectionLike;
 use redis::{RedisError, RedisResult, Value};
 use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
@@ -28,7 +28,8 @@ pub(crate) async fn execute(
             let marks = link.marks();
             let mut call = Call::new(connector, command, link, marks);
             // Unconstrained for the reason given at `Link::request`.
-            let request = unconstrained(connection.req_packed_command(&cmd));
+            let request = pin!(unconstrained(connection.send_packed_command(&cmd)));
+            let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
             let answer = watch.limit(request, within).await;
             call.end(answer, within)
         }

@@ -60,6 +60,7 @@ cfg_if::cfg_if! {
         mod connector;
         mod convert;
         mod dial;
+        mod driver;
         mod exchange;
         mod lent;
         mod link;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lock_core::node::Operation;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::convert::pack_undo;
 use crate::locked;
+use crate::watch::Watch;
 
 /// How many calls in a row may go unanswered before the connection counts as hung.
 const SILENT_CALLS: u32 = 3;
@@ -45,6 +46,8 @@ pub(crate) type Request = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     runtime: Handle,
+    /// The watch of that runtime.
+    watch: Arc<Watch>,
     /// Calls in a row that got no answer.
     silent: AtomicU32,
     /// Whether the server ever answered a call on this connection.
@@ -77,11 +80,13 @@ impl Link {
     pub(crate) fn new(
         connection: MultiplexedConnection,
         runtime: Handle,
+        watch: Arc<Watch>,
         driver: Option<JoinHandle<()>>,
     ) -> Self {
         Self {
             connection,
             runtime,
+            watch,
             silent: AtomicU32::new(0),
             proven: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
@@ -97,13 +102,17 @@ impl Link {
         self.connection.clone()
     }
 
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// The request as a future of its own. It is sent at its first poll.
     pub(crate) fn request(&self, cmd: Cmd) -> Request {
         let mut connection = self.connection.clone();
         // Unconstrained: tokio would let a task that has done much wait before it sends, and a
         // later call of another task could overtake it (rule N12).
         Box::pin(unconstrained(async move {
-            connection.req_packed_command(&cmd).await
+            connection.send_packed_command(&cmd).await
         }))
     }
 

@@ -8,7 +8,8 @@
 use std::future::Future;
 use std::panic::catch_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -74,23 +75,38 @@ impl Drop for Watches {
     }
 }
 
+/// How many lists of calls there are.
+const LISTS: usize = 8;
+
 /// Wakes the calls of one runtime when they are overdue.
 #[derive(Debug)]
 pub(crate) struct Watch {
     runtime: Id,
-    calls: Mutex<Calls>,
+    lists: [List; LISTS],
     nudge: Notify,
 }
 
-#[derive(Debug)]
+/// Calls that wait, apart from other lists in memory.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct List(Mutex<Calls>);
+
+#[derive(Debug, Default)]
 struct Calls {
     places: Vec<Place>,
     free: Vec<usize>,
-    /// When the keeper looks next; `None` while it is parked.
+    /// When the keeper looks here next; `None` if it does not know of any deadline.
     next_look: Option<Instant>,
     /// The shortest wait that began since the keeper's last look.
     shortest: Option<Duration>,
     stopped: bool,
+}
+
+/// Where a call waits.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    list: usize,
+    place: usize,
 }
 
 #[derive(Debug)]
@@ -104,19 +120,22 @@ impl Watch {
     fn new(runtime: Id) -> Self {
         Self {
             runtime,
-            calls: Mutex::new(Calls {
-                places: Vec::new(),
-                free: Vec::new(),
-                next_look: None,
-                shortest: None,
-                stopped: false,
-            }),
+            lists: Default::default(),
             nudge: Notify::new(),
         }
     }
 
     fn runs(&self) -> bool {
-        !locked(&self.calls).stopped
+        !self.list(0).stopped
+    }
+
+    /// Whether it is the watch of the runtime that the caller runs on.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        Handle::try_current().is_ok_and(|handle| handle.id() == self.runtime)
+    }
+
+    fn list(&self, list: usize) -> MutexGuard<'_, Calls> {
+        locked(&self.lists[list].0)
     }
 
     /// Waits for the future, at most until `within` from now; `None` says that it took longer.
@@ -127,13 +146,14 @@ impl Watch {
             watch: self,
             deadline: now.checked_add(within).unwrap_or(now + FAR),
             within,
-            place: None,
+            seat: None,
         }
     }
 
     /// Takes a place in the list; `None` if nobody would come to look.
-    fn enter(&self, deadline: Instant, within: Duration, waker: &Waker) -> Option<usize> {
-        let mut calls = locked(&self.calls);
+    fn enter(&self, deadline: Instant, within: Duration, waker: &Waker) -> Option<Seat> {
+        let list = list_of_thread();
+        let mut calls = self.list(list);
         if calls.stopped {
             return None;
         }
@@ -157,13 +177,13 @@ impl Watch {
             drop(calls);
             self.nudge.notify_one();
         }
-        Some(place)
+        Some(Seat { list, place })
     }
 
     /// Whether the call at this place may go on waiting; keeps its newest waker.
-    fn may_wait(&self, place: usize, newest: &Waker) -> bool {
-        let mut calls = locked(&self.calls);
-        match &mut calls.places[place] {
+    fn may_wait(&self, seat: Seat, newest: &Waker) -> bool {
+        let mut calls = self.list(seat.list);
+        match &mut calls.places[seat.place] {
             Place::Waiting { waker, .. } => {
                 waker.clone_from(newest);
                 !calls.stopped
@@ -172,24 +192,50 @@ impl Watch {
         }
     }
 
-    fn leave(&self, place: usize) {
-        let mut calls = locked(&self.calls);
-        let left = std::mem::replace(&mut calls.places[place], Place::Free);
-        calls.free.push(place);
+    fn leave(&self, seat: Seat) {
+        let mut calls = self.list(seat.list);
+        let left = std::mem::replace(&mut calls.places[seat.place], Place::Free);
+        calls.free.push(seat.place);
         // Its waker is foreign code: not under the lock.
         drop(calls);
         drop(left);
     }
 
-    /// Wakes what is overdue, and says when to look again; `None` parks the keeper.
+    /// Wakes what is overdue, and says when to look again.
     fn look(&self, now: Instant) -> Look {
-        let mut calls = locked(&self.calls);
-        if calls.stopped {
-            return Look::Never;
+        let mut next: Option<Instant> = None;
+        for list in 0..LISTS {
+            let mut overdue = Vec::new();
+            let mut calls = self.list(list);
+            if calls.stopped {
+                return Look::Never;
+            }
+            calls.look(now, &mut overdue);
+            next = [next, calls.next_look].into_iter().flatten().min();
+            drop(calls);
+            overdue.into_iter().for_each(Waker::wake);
         }
+        next.map_or(Look::WhenNudged, Look::At)
+    }
+
+    fn stop(&self) {
+        for list in 0..LISTS {
+            let mut calls = self.list(list);
+            calls.stopped = true;
+            let places = calls.places.iter_mut();
+            let waiting: Vec<Waker> = places.filter_map(Place::take_overdue).collect();
+            drop(calls);
+            waiting.into_iter().for_each(Waker::wake);
+        }
+        self.nudge.notify_one();
+    }
+}
+
+impl Calls {
+    /// Takes the wakers of those that are overdue, and finds out when to look again.
+    fn look(&mut self, now: Instant, overdue: &mut Vec<Waker>) {
         let mut earliest: Option<Instant> = None;
-        let mut overdue = Vec::new();
-        for place in &mut calls.places {
+        for place in &mut self.places {
             match place {
                 Place::Waiting { deadline, .. } if *deadline > now => {
                     earliest = Some(earliest.map_or(*deadline, |known| known.min(*deadline)));
@@ -200,23 +246,19 @@ impl Watch {
         }
         // Calls come and go faster than deadlines pass: as long as there were some, the keeper
         // looks again, so that a lonely call does not have to wake it from its park.
-        let shortest = calls.shortest.take();
-        calls.next_look = earliest.or(shortest.and_then(|within| now.checked_add(within)));
-        let look = calls.next_look.map_or(Look::WhenNudged, Look::At);
-        drop(calls);
-        overdue.into_iter().for_each(Waker::wake);
-        look
+        let shortest = self.shortest.take();
+        self.next_look = earliest.or(shortest.and_then(|within| now.checked_add(within)));
     }
+}
 
-    fn stop(&self) {
-        let mut calls = locked(&self.calls);
-        calls.stopped = true;
-        let places = calls.places.iter_mut();
-        let waiting: Vec<Waker> = places.filter_map(Place::take_overdue).collect();
-        drop(calls);
-        waiting.into_iter().for_each(Waker::wake);
-        self.nudge.notify_one();
+/// The list that this thread's calls go to.
+fn list_of_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LIST: usize = THREADS.fetch_add(1, Ordering::Relaxed) % LISTS;
     }
+    // A thread that is about to end takes the first one.
+    LIST.try_with(|list| *list).unwrap_or_default()
 }
 
 impl Place {
@@ -266,7 +308,7 @@ pub(crate) struct Limited<'w, F> {
     watch: &'w Watch,
     deadline: Instant,
     within: Duration,
-    place: Option<usize>,
+    seat: Option<Seat>,
 }
 
 impl<F: Future + Unpin> Future for Limited<'_, F> {
@@ -278,11 +320,11 @@ impl<F: Future + Unpin> Future for Limited<'_, F> {
         if let Poll::Ready(output) = Pin::new(&mut self.future).poll(cx) {
             return Poll::Ready(Some(output));
         }
-        let may_wait = match self.place {
-            Some(place) => self.watch.may_wait(place, cx.waker()),
+        let may_wait = match self.seat {
+            Some(seat) => self.watch.may_wait(seat, cx.waker()),
             None => {
-                self.place = self.watch.enter(self.deadline, self.within, cx.waker());
-                self.place.is_some()
+                self.seat = self.watch.enter(self.deadline, self.within, cx.waker());
+                self.seat.is_some()
             }
         };
         if may_wait {
@@ -295,8 +337,8 @@ impl<F: Future + Unpin> Future for Limited<'_, F> {
 
 impl<F> Drop for Limited<'_, F> {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.watch.leave(place);
+        if let Some(seat) = self.seat.take() {
+            self.watch.leave(seat);
         }
     }
 }

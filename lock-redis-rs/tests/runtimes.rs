@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -91,6 +92,27 @@ fn a_runtime_that_is_kept_but_not_run_holds_nobody_up() {
 }
 
 #[test]
+fn a_call_in_the_context_of_a_runtime_that_has_ended_gets_an_error() {
+    let server = RedisServer::start().unwrap();
+    let node = RedisRsNode::new(server.url()).unwrap();
+    let ended = {
+        let runtime = current_thread();
+        runtime.handle().clone()
+    };
+    let (sender, answer) = std::sync::mpsc::channel();
+    // On a thread of its own, so that a call that hangs fails the test.
+    std::thread::spawn(move || {
+        let _context = ended.enter();
+        let result = block_on(node.execute(&acquire("k", token()), LONG));
+        sender.send((result, node)).unwrap();
+    });
+    let (result, node) = answer.recv_timeout(2 * LONG).unwrap();
+    assert_eq!(result.unwrap_err().kind(), NodeErrorKind::NotSent);
+    current_thread().block_on(until_answered(&node));
+    assert_eq!(keys(&server), 0);
+}
+
+#[test]
 fn two_runtimes_share_a_connection() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -105,6 +127,31 @@ fn two_runtimes_share_a_connection() {
     for runtime in [&a, &b] {
         let error = runtime.block_on(node.execute(&release("k", token()), SHORT));
         assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NoAnswer);
+    }
+    server.resume().unwrap();
+}
+
+#[test]
+fn calls_of_many_threads_all_end_in_time() {
+    const THREADS: usize = 16;
+    let server = RedisServer::start().unwrap();
+    let node = Arc::new(RedisRsNode::new(server.url()).unwrap());
+    let runtime = multi_thread();
+    runtime.block_on(until_answered(&node));
+    server.pause().unwrap();
+    let (sender, answers) = std::sync::mpsc::channel();
+    for _ in 0..THREADS {
+        let (node, handle, sender) = (Arc::clone(&node), runtime.handle().clone(), sender.clone());
+        // On threads of their own, so that a call that hangs fails the test.
+        std::thread::spawn(move || {
+            let command = release("k", token());
+            let result = handle.block_on(node.execute(&command, SHORT));
+            sender.send(result.unwrap_err().kind()).unwrap();
+        });
+    }
+    for _ in 0..THREADS {
+        let kind = answers.recv_timeout(LONG).unwrap();
+        assert_eq!(kind, NodeErrorKind::NoAnswer);
     }
     server.resume().unwrap();
 }
@@ -185,4 +232,24 @@ async fn deadlines_are_kept_in_paused_time() {
     let hour = Duration::from_secs(3600);
     let error = node.execute(&acquire("k", token()), hour).await;
     assert!(error.is_err());
+}
+
+#[test]
+fn a_call_on_a_runtime_that_is_ending_gets_an_error_and_does_not_hang() {
+    let server = RedisServer::start().unwrap();
+    let node = RedisRsNode::new(server.url()).unwrap();
+    let runtime = multi_thread();
+    runtime.block_on(until_answered(&node));
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // As a call that is polled while the runtime shuts down: tasks are dropped when they are
+        // spawned.
+        let _context = handle.enter();
+        let command = release("k", token());
+        sender.send(block_on(node.execute(&command, LONG))).unwrap();
+    });
+    let answer = receiver.recv_timeout(LONG).unwrap();
+    assert_eq!(answer.unwrap_err().kind(), NodeErrorKind::NotSent);
 }

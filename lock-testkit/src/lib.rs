@@ -41,14 +41,35 @@
 //! # With real servers
 //!
 //! [`RedisServer`] starts a `redis-server` of the test's own, on Unix, which can be paused, killed
-//! and restarted, and leaves nothing behind.
+//! and restarted, and leaves nothing behind. A [`FaultProxy`] before it breaks the connections in
+//! the ways that networks do, and knows what clients have asked for:
+//!
+//! ```no_run
+//! use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
+//!
+//! let server = RedisServer::start()?;
+//! let proxy = FaultProxy::start(server.addr())?;
+//! // The lock under test connects to `proxy.addr()`, not to the server.
+//!
+//! proxy.set_fault(ProxyFault::CutBeforeReply); // The next request is done, and its reply lost.
+//! proxy.set_fault(ProxyFault::BlackHole); // Nothing arrives any more, nothing is closed.
+//! proxy.heal();
+//!
+//! assert_eq!(proxy.open_connections(), 0);
+//! assert!(proxy.requests().is_empty());
+//! # Ok::<_, lock_testkit::ServerError>(())
+//! ```
 
 pub mod conformance;
 mod memory;
+#[cfg(unix)]
+mod proxy;
 #[cfg(unix)]
 mod server;
 pub mod sim;
 
 pub use memory::{Calls, Fault, MemoryNode};
+#[cfg(unix)]
+pub use proxy::{FaultProxy, ProxyFault};
 #[cfg(unix)]
 pub use server::{Connection, RedisServer, RedisServerBuilder, ServerError};

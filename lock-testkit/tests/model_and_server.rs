@@ -1,5 +1,4 @@
-//! A `MemoryNode` answers what a real server answers through the redis-rs backend, over RESP2 and
-//! RESP3.
+//! A `MemoryNode` answers what a real server answers through each backend, over RESP2 and RESP3.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
@@ -13,6 +12,7 @@ use std::time::Duration;
 use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
 use futures::executor::block_on;
 use lock_core::{Command, RedisNode, Reply, Token};
+use lock_fred::FredNode;
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::{Connection, MemoryNode, RedisServer};
 use proptest::collection::vec;
@@ -39,26 +39,48 @@ enum Step {
 /// The backend's calls are made on this runtime, one after the other.
 static TOKIO: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// The two versions of the protocol.
-const PROTOCOLS: [&str; 2] = ["resp2", "resp3"];
+/// How commands reach the server.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    RedisRs(&'static str),
+    Fred(&'static str),
+}
+
+/// Each backend over each version of the protocol.
+const WAYS: [Way; 4] = [
+    Way::RedisRs("resp2"),
+    Way::RedisRs("resp3"),
+    Way::Fred("resp2"),
+    Way::Fred("resp3"),
+];
+
+impl Way {
+    fn to(self, server: &RedisServer) -> Box<dyn RedisNode> {
+        let url = |protocol| format!("{}?protocol={protocol}", server.url());
+        match self {
+            Self::RedisRs(protocol) => Box::new(RedisRsNode::new(url(protocol)).unwrap()),
+            Self::Fred(protocol) => Box::new(FredNode::new(url(protocol)).unwrap()),
+        }
+    }
+}
 
 struct Both {
     model: MemoryNode,
     /// To look at the server's keys, and to change them from outside.
     server: Connection,
     /// Commands go this way.
-    node: RedisRsNode,
+    node: Box<dyn RedisNode>,
 }
 
 impl Both {
-    fn start(server: &RedisServer, protocol: &str) -> Self {
-        let url = format!("{}?protocol={protocol}", server.url());
+    fn start(server: &RedisServer, way: Way) -> Self {
+        let node = way.to(server);
         let mut server = server.connect().unwrap();
         server.command(&["FLUSHALL"]).unwrap();
         Self {
             model: MemoryNode::new("model"),
             server,
-            node: RedisRsNode::new(url).unwrap(),
+            node,
         }
     }
 
@@ -181,17 +203,14 @@ fn each_operation_is_answered_alike_whatever_the_key_holds() {
         vec![Step::SetHash("k")],
         vec![Step::SetHash("k"), Step::Expire("k", 2 * HOUR)],
     ];
-    for (prepare, protocol) in found
-        .iter()
-        .flat_map(|found| PROTOCOLS.map(|protocol| (found, protocol)))
-    {
+    for (prepare, way) in found.iter().flat_map(|found| WAYS.map(|way| (found, way))) {
         // Each operation meets the prepared key, and then all meet what the ones before left.
         for command in every_command("k", mine) {
-            let mut both = Both::start(&server, protocol);
+            let mut both = Both::start(&server, way);
             prepare.iter().for_each(|step| both.step(step));
             both.step(&command);
         }
-        let mut both = Both::start(&server, protocol);
+        let mut both = Both::start(&server, way);
         prepare.iter().for_each(|step| both.step(step));
         every_command("k", mine)
             .iter()
@@ -202,18 +221,20 @@ fn each_operation_is_answered_alike_whatever_the_key_holds() {
 #[test]
 fn keys_expire_in_both() {
     let server = RedisServer::start().unwrap();
-    let mut both = Both::start(&server, "resp3");
-    let mine = token();
-    both.step(&Step::Send(acquire("kept", mine, HOUR)));
-    for command in [acquire("k", mine, 20), acquire_or_tell("l", mine, 20)] {
-        // Whether they are still there right afterwards is a matter of this machine's speed.
-        block_on(both.model.execute(&command, LONG)).unwrap();
-        both.of_node(&command);
+    for way in WAYS {
+        let mut both = Both::start(&server, way);
+        let mine = token();
+        both.step(&Step::Send(acquire("kept", mine, HOUR)));
+        for command in [acquire("k", mine, 20), acquire_or_tell("l", mine, 20)] {
+            // Whether they are still there right afterwards is a matter of this machine's speed.
+            block_on(both.model.execute(&command, LONG)).unwrap();
+            both.of_node(&command);
+        }
+        thread::sleep(millis(100));
+        both.step(&Step::Send(extend(&[("k", mine, HOUR), ("l", mine, HOUR)])));
+        both.step(&Step::Send(release("k", mine)));
+        both.step(&Step::Send(acquire("k", token(), HOUR)));
     }
-    thread::sleep(millis(100));
-    both.step(&Step::Send(extend(&[("k", mine, HOUR), ("l", mine, HOUR)])));
-    both.step(&Step::Send(release("k", mine)));
-    both.step(&Step::Send(acquire("k", token(), HOUR)));
 }
 
 fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
@@ -244,13 +265,13 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
 fn random_sequences_are_answered_alike() {
     let server = RedisServer::start().unwrap();
     let steps = (
-        prop::sample::select(PROTOCOLS.to_vec()),
+        prop::sample::select(WAYS.to_vec()),
         vec(any_step([token(), token()]), 1..40),
     );
-    let config = ProptestConfig::with_cases(100);
+    let config = ProptestConfig::with_cases(200);
     TestRunner::new(config)
-        .run(&steps, |(protocol, steps)| {
-            let mut both = Both::start(&server, protocol);
+        .run(&steps, |(way, steps)| {
+            let mut both = Both::start(&server, way);
             steps.iter().for_each(|step| both.step(step));
             Ok(())
         })

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-
 use super::attempt::Attempt;
+use super::pending::Pending;
 use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::BoxFuture;
@@ -50,7 +48,7 @@ pub(crate) enum Vote {
 #[derive(Debug)]
 pub(crate) struct Calls {
     attempt: Arc<Attempt>,
-    pending: FuturesUnordered<BoxFuture<'static, Done>>,
+    pending: Pending<Done>,
     timer: Option<Timer>,
     /// What the clock showed when the calls were made; not known any more once one has ended.
     /// It spares the first timer another look.
@@ -72,7 +70,7 @@ impl Calls {
     pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
             attempt,
-            pending: FuturesUnordered::new(),
+            pending: Pending::default(),
             timer: None,
             now: Some(now),
         }
@@ -129,7 +127,7 @@ impl Calls {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Option<Done>> {
-        if let Poll::Ready(Some(done)) = self.pending.poll_next_unpin(cx) {
+        if let Poll::Ready(Some(done)) = self.pending.poll_next(cx) {
             self.now = None;
             return Poll::Ready(Some(done));
         }
@@ -152,7 +150,7 @@ impl Calls {
     /// A call that has ended already. It does not wait for any, but sends what was added and not
     /// polled yet.
     pub(crate) async fn next_ready(&mut self) -> Option<Done> {
-        poll_fn(|cx| match self.pending.poll_next_unpin(cx) {
+        poll_fn(|cx| match self.pending.poll_next(cx) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => Poll::Ready(None),
         })
@@ -285,7 +283,7 @@ async fn send(
 }
 
 /// Drives calls to their end and does what their answers ask for.
-async fn settle(attempt: Arc<Attempt>, mut pending: FuturesUnordered<BoxFuture<'static, Done>>) {
+async fn settle(attempt: Arc<Attempt>, mut pending: Pending<Done>) {
     while let Some(done) = pending.next().await {
         pending.extend(settle_one(&attempt, done));
     }

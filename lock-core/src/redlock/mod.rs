@@ -15,6 +15,7 @@ mod in_order;
 mod keys;
 mod loss;
 mod member;
+mod pending;
 mod protocol;
 mod release;
 mod renewer;

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use lock_testkit::RedisServer;
-
 use crate::BenchResult;
 use crate::args::Effort;
-use crate::ours::Ours;
-use crate::raw::Raw;
 use crate::report::{Row, Unit};
 use crate::side::{Side, all_at_once, one_by_one};
 use crate::stats::{Latency, median};
@@ -18,10 +14,12 @@ const RESOURCE: &str = "bench";
 /// One task that acquires and releases.
 pub(crate) async fn sequential(
     scenario: &'static str,
-    servers: &[RedisServer],
+    nodes: usize,
+    (ours, raw): (impl Side, impl Side),
     effort: &Effort,
 ) -> BenchResult<Row> {
-    let (ours, raw) = sides(servers).await?;
+    warm_up(&ours).await?;
+    warm_up(&raw).await?;
     let mut rounds = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         let mut took = (Vec::new(), Vec::new());
@@ -45,7 +43,7 @@ pub(crate) async fn sequential(
     let (ours, raw) = (Latency::median(&rounds.0), Latency::median(&rounds.1));
     Ok(Row {
         scenario,
-        nodes: servers.len(),
+        nodes,
         ours: ours.p50,
         raw: raw.p50,
         unit: Unit::Micros,
@@ -56,10 +54,12 @@ pub(crate) async fn sequential(
 /// Many tasks, each with a lock of its own.
 pub(crate) async fn parallel(
     scenario: &'static str,
-    servers: &[RedisServer],
+    nodes: usize,
+    (ours, raw): (impl Side, impl Side),
     effort: &Effort,
 ) -> BenchResult<Row> {
-    let (ours, raw) = sides(servers).await?;
+    warm_up(&ours).await?;
+    warm_up(&raw).await?;
     let mut rounds = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         let mut rates = (Vec::new(), Vec::new());
@@ -77,20 +77,12 @@ pub(crate) async fn parallel(
     }
     Ok(Row {
         scenario,
-        nodes: servers.len(),
+        nodes,
         ours: median(rounds.0),
         raw: median(rounds.1),
         unit: Unit::PairsPerSecond,
         note: format!("{TASKS} tasks"),
     })
-}
-
-/// Both sides, connected and warm.
-async fn sides(servers: &[RedisServer]) -> BenchResult<(Ours, Raw)> {
-    let (ours, raw) = (Ours::new(servers)?, Raw::new(servers).await?);
-    warm_up(&ours).await?;
-    warm_up(&raw).await?;
-    Ok((ours, raw))
 }
 
 /// Opens connections, loads scripts, fills caches.

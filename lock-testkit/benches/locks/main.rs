@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Each scenario measures two sides in turn, in one process, on redis-servers of its own. `ours`
-//! is a `Redlock` over `RedisRsNode`. `raw` is the limit: the two commands that a lock needs, sent
-//! by hand on the same client (see `raw.rs`). With failing servers, `raw` is our own healthy value
-//! instead.
+//! is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says fred. `raw` is the
+//! limit: the two commands that a lock needs, sent by hand on the same client (see `raw`). With
+//! failing servers, `raw` is our own healthy value instead.
 
 mod args;
 mod faults;
@@ -25,7 +25,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::Args;
 use faults::Fault;
+use ours::Ours;
+use raw::{Fred, Raw, RedisRs};
 use report::{Report, Row};
+use side::Side;
 
 type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -33,16 +36,26 @@ type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const WORKERS: usize = 2;
 
 enum Scenario {
-    Sequential,
-    Parallel,
+    Sequential(Client),
+    Parallel(Client),
     Failing(Fault),
 }
 
-const SCENARIOS: [(&str, usize, Scenario); 7] = [
-    ("seq/1", 1, Scenario::Sequential),
-    ("seq/5", 5, Scenario::Sequential),
-    ("par64/1", 1, Scenario::Parallel),
-    ("par64/5", 5, Scenario::Parallel),
+#[derive(Clone, Copy)]
+enum Client {
+    RedisRs,
+    Fred,
+}
+
+const SCENARIOS: [(&str, usize, Scenario); 11] = [
+    ("seq/1", 1, Scenario::Sequential(Client::RedisRs)),
+    ("seq/5", 5, Scenario::Sequential(Client::RedisRs)),
+    ("par64/1", 1, Scenario::Parallel(Client::RedisRs)),
+    ("par64/5", 5, Scenario::Parallel(Client::RedisRs)),
+    ("fred/seq/1", 1, Scenario::Sequential(Client::Fred)),
+    ("fred/seq/5", 5, Scenario::Sequential(Client::Fred)),
+    ("fred/par64/1", 1, Scenario::Parallel(Client::Fred)),
+    ("fred/par64/5", 5, Scenario::Parallel(Client::Fred)),
     ("hung1/5", 5, Scenario::Failing(Fault::Hung(1))),
     ("hung2/5", 5, Scenario::Failing(Fault::Hung(2))),
     ("dead1/5", 5, Scenario::Failing(Fault::Dead)),
@@ -75,11 +88,30 @@ fn run(
     scenario: &Scenario,
     args: &Args,
 ) -> BenchResult<Row> {
+    let effort = &args.effort;
     runtime.block_on(async {
         match scenario {
-            Scenario::Sequential => healthy::sequential(name, servers, &args.effort).await,
-            Scenario::Parallel => healthy::parallel(name, servers, &args.effort).await,
-            Scenario::Failing(fault) => faults::run(name, servers, *fault, &args.effort).await,
+            Scenario::Sequential(Client::RedisRs) => {
+                healthy::sequential(name, servers.len(), redis_rs(servers).await?, effort).await
+            }
+            Scenario::Sequential(Client::Fred) => {
+                healthy::sequential(name, servers.len(), fred(servers).await?, effort).await
+            }
+            Scenario::Parallel(Client::RedisRs) => {
+                healthy::parallel(name, servers.len(), redis_rs(servers).await?, effort).await
+            }
+            Scenario::Parallel(Client::Fred) => {
+                healthy::parallel(name, servers.len(), fred(servers).await?, effort).await
+            }
+            Scenario::Failing(fault) => faults::run(name, servers, *fault, effort).await,
         }
     })
+}
+
+async fn redis_rs(servers: &[RedisServer]) -> BenchResult<(impl Side, impl Side)> {
+    Ok((Ours::new(servers)?, Raw::<RedisRs>::new(servers).await?))
+}
+
+async fn fred(servers: &[RedisServer]) -> BenchResult<(impl Side, impl Side)> {
+    Ok((Ours::on_fred(servers)?, Raw::<Fred>::new(servers).await?))
 }

@@ -1,26 +1,46 @@
-//! Our side: a `Redlock` with its defaults over `RedisRsNode`.
+//! Our side: a `Redlock` with its defaults over the nodes of a backend.
 
-use lock_core::{DistributedLock, LockRequest, Redlock, ReleaseError};
+use lock_core::{DistributedLock, LockRequest, RedisNode, Redlock, ReleaseError};
+use lock_fred::FredNode;
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 
 use crate::BenchResult;
 use crate::side::Side;
 
-#[derive(Clone)]
-pub(crate) struct Ours {
-    lock: Redlock<RedisRsNode>,
+pub(crate) struct Ours<N> {
+    lock: Redlock<N>,
 }
 
-impl Ours {
+impl Ours<RedisRsNode> {
     pub(crate) fn new(servers: &[RedisServer]) -> BenchResult<Self> {
-        let nodes = servers.iter().map(|server| RedisRsNode::new(server.url()));
-        let lock = Redlock::new(nodes.collect::<Result<Vec<_>, _>>()?)?;
+        Self::over(servers, |url| Ok(RedisRsNode::new(url)?))
+    }
+}
+
+impl Ours<FredNode> {
+    pub(crate) fn on_fred(servers: &[RedisServer]) -> BenchResult<Self> {
+        Self::over(servers, |url| Ok(FredNode::new(url)?))
+    }
+}
+
+impl<N: RedisNode> Ours<N> {
+    fn over(servers: &[RedisServer], node: fn(String) -> BenchResult<N>) -> BenchResult<Self> {
+        let nodes = servers.iter().map(|server| node(server.url()));
+        let lock = Redlock::new(nodes.collect::<BenchResult<Vec<_>>>()?)?;
         Ok(Self { lock })
     }
 }
 
-impl Side for Ours {
+impl<N> Clone for Ours<N> {
+    fn clone(&self) -> Self {
+        Self {
+            lock: self.lock.clone(),
+        }
+    }
+}
+
+impl<N: RedisNode> Side for Ours<N> {
     type Name = LockRequest;
 
     fn name(resource: &str) -> LockRequest {

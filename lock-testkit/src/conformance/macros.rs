@@ -54,6 +54,9 @@ macro_rules! conformance {
 ///     harness: RedlockHarness::over(5, MemoryHarness::new(TokioDriver::paused())),
 /// }
 /// ```
+///
+/// A check with a second process starts the test program again for this one test: the same
+/// harness, made anew there, [joins](crate::conformance::LockHarness::join) the first one's world.
 #[macro_export]
 macro_rules! lock_conformance {
     (harness: $harness:expr $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?) => {

@@ -37,6 +37,9 @@ pub enum Rule {
     L12,
     L13,
     L14,
+    L15,
+    L16,
+    L17,
 }
 
 impl Rule {
@@ -63,12 +66,12 @@ impl Rule {
             Self::L3 => "a lock is not reentrant",
             Self::L4 => "`try_acquire` does not wait for a holder, and `None` means one",
             Self::L5 => {
-                "`acquire` waits as long as `max_wait` allows, and then says who was in the way"
+                "`acquire` waits for a holder as long as `max_wait` allows, and then says so"
             }
             Self::L6 => {
                 "bad input is refused before anything is sent, with the value and the limit"
             }
-            Self::L7 => "a dropped call leaves nothing behind",
+            Self::L7 => "a dropped call leaves nothing behind and disturbs nobody",
             Self::L8 => "the validity ends with the ttl, and so does the lock",
             Self::L9 => "`extend` prolongs a held lock, never shortens it and never revives one",
             Self::L10 => {
@@ -79,8 +82,14 @@ impl Rule {
             Self::L13 => "with `hold_at_least` the lock stays taken for that long",
             Self::L14 => {
                 "a minority of failed nodes does no harm; without a majority it is an outage \
-                          that names each node's vote"
+                 that names each node's vote"
             }
+            Self::L15 => {
+                "`lost()` ends when the lock is lost, with its validity at the latest, and never for \
+                 a released lock"
+            }
+            Self::L16 => "several resources are locked all or none, and their names never joined",
+            Self::L17 => "with `auto_extend` a lock is held as long as its guard, and no longer",
         }
     }
 }

@@ -80,6 +80,13 @@ impl fmt::Display for Outcome {
                 failure.expected(),
                 failure.found()
             ),
+            (None, Err(failure)) if failure.kind() == FailureKind::Unsupported => write!(
+                f,
+                "`{name}` cannot be checked here: it needs {}\n  rule:     {rule} {}\n  to do:    if \
+                 that is as it has to be, name the check under `unsupported`, with the reason",
+                failure.expected(),
+                rule.text()
+            ),
             (declared, Err(failure)) => {
                 if let Some(reason) = declared {
                     writeln!(f, "`{name}` is declared unsupported ({reason}) and fails:")?;

@@ -22,7 +22,7 @@ pub enum ServerError {
         /// What the system said.
         source: io::Error,
     },
-    /// Something that a server needs could not be set up.
+    /// Something that a server, or a proxy before it, needs could not be set up.
     #[error("cannot {what}")]
     Setup {
         /// What failed: `make a temporary directory`.

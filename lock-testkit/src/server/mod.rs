@@ -3,7 +3,7 @@
 mod builder;
 mod connection;
 mod error;
-mod port;
+pub(crate) mod port;
 mod process;
 mod watchdog;
 
@@ -19,6 +19,7 @@ pub use builder::RedisServerBuilder;
 pub use connection::Connection;
 pub use error::ServerError;
 use process::Process;
+pub(crate) use process::setup;
 
 /// A real `redis-server` of a test's own, found on the `PATH`.
 ///

@@ -187,6 +187,6 @@ impl Drop for Process {
     }
 }
 
-pub(super) fn setup(what: &'static str) -> impl Fn(io::Error) -> ServerError {
+pub(crate) fn setup(what: &'static str) -> impl Fn(io::Error) -> ServerError {
     move |source| ServerError::Setup { what, source }
 }

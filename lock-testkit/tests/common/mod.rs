@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
+#[cfg(unix)]
+pub(crate) mod wire;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -11,6 +11,7 @@ use crate::node::{NodeError, Token};
 pub(crate) struct AcquireRound {
     quorum: Quorum,
     ballots: Ballots<AcquireAnswer>,
+    granted: NodeSet,
     /// The node that is asked alone first; the others only when it did not refuse.
     first: Option<usize>,
     /// The caller's deadline, at which an undecided round ends.
@@ -64,6 +65,7 @@ impl AcquireRound {
         Self {
             quorum,
             ballots: Ballots::new(quorum.nodes()),
+            granted: NodeSet::EMPTY,
             first,
             cut_at,
             was_cut: false,
@@ -80,6 +82,10 @@ impl AcquireRound {
 
     /// A vote, in whatever order they come.
     pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<AcquireAnswer, NodeError>) {
+        self.granted = match vote {
+            Ok(AcquireAnswer::Granted) => self.granted.with(node),
+            _ => self.granted.without(node),
+        };
         self.ballots.record(node, vote);
     }
 
@@ -183,7 +189,7 @@ impl AcquireRound {
             },
             found => Verdict::Contended {
                 holder: None,
-                split: found.is_some() || self.granted() > 0 || self.names_differ(),
+                split: found.is_some() || !self.granted.is_empty() || self.names_differ(),
             },
         }
     }
@@ -204,7 +210,7 @@ impl AcquireRound {
     }
 
     fn is_granted(&self, node: usize) -> bool {
-        self.ballots.answer(node) == Some(&AcquireAnswer::Granted)
+        self.granted.contains(node)
     }
 
     fn is_vetoed(&self) -> bool {
@@ -217,16 +223,11 @@ impl AcquireRound {
             })
     }
 
-    fn granted(&self) -> usize {
-        let granted = |(_, answer): &(usize, &AcquireAnswer)| **answer == AcquireAnswer::Granted;
-        self.ballots.answers().filter(granted).count()
-    }
-
     fn standing(&self) -> Standing {
-        let granted = self.granted();
+        let granted = self.granted.len();
         self.quorum.standing(Tally {
             granted,
-            refused: self.ballots.answers().count() - granted,
+            refused: self.ballots.answered() - granted,
             open: self.ballots.open() + self.ballots.unasked().len(),
         })
     }

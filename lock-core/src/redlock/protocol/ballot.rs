@@ -24,12 +24,19 @@ enum Ballot<A> {
 #[derive(Clone, Debug)]
 pub(crate) struct Ballots<A> {
     of: Vec<Ballot<A>>,
+    // Which of these are what: so nobody has to count again after each vote.
+    unasked: NodeSet,
+    open: NodeSet,
+    answered: NodeSet,
 }
 
 impl<A> Ballots<A> {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             of: (0..nodes).map(|_| Ballot::Unasked).collect(),
+            unasked: NodeSet::all(nodes),
+            open: NodeSet::EMPTY,
+            answered: NodeSet::EMPTY,
         }
     }
 
@@ -37,23 +44,28 @@ impl<A> Ballots<A> {
     pub(crate) fn ask(&mut self, node: usize, now: Duration, within: Duration) {
         let until = now.saturating_add(within);
         self.of[node] = Ballot::Open { until, within };
+        self.unasked = self.unasked.without(node);
+        self.open = self.open.with(node);
+        self.answered = self.answered.without(node);
     }
 
     /// The node answered or failed. An answer counts even if it was given up before.
     pub(crate) fn record(&mut self, node: usize, result: Result<A, NodeError>) {
-        self.of[node] = match result {
-            Ok(answer) => Ballot::Answered(answer),
-            Err(error) => Ballot::Failed(error),
+        self.unasked = self.unasked.without(node);
+        self.open = self.open.without(node);
+        (self.of[node], self.answered) = match result {
+            Ok(answer) => (Ballot::Answered(answer), self.answered.with(node)),
+            Err(error) => (Ballot::Failed(error), self.answered.without(node)),
         };
     }
 
     /// Gives up the nodes whose time is over, and says which.
     pub(crate) fn expire(&mut self, now: Duration) -> NodeSet {
         let mut expired = NodeSet::EMPTY;
-        for (node, ballot) in self.of.iter_mut().enumerate() {
-            match *ballot {
+        for node in self.open.iter() {
+            match self.of[node] {
                 Ballot::Open { until, within } if until <= now => {
-                    *ballot = Ballot::Failed(NodeError::no_answer(within));
+                    self.record(node, Err(NodeError::no_answer(within)));
                     expired = expired.with(node);
                 }
                 _ => {}
@@ -79,7 +91,9 @@ impl<A> Ballots<A> {
     }
 
     pub(crate) fn answers(&self) -> impl Iterator<Item = (usize, &A)> {
-        (0..self.of.len()).filter_map(|node| Some((node, self.answer(node)?)))
+        self.answered
+            .iter()
+            .filter_map(|node| Some((node, self.answer(node)?)))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -106,7 +120,7 @@ impl<A> Ballots<A> {
     }
 
     pub(crate) fn is_unasked(&self, node: usize) -> bool {
-        matches!(self.of[node], Ballot::Unasked)
+        self.unasked.contains(node)
     }
 
     pub(crate) fn has_failed(&self, node: usize) -> bool {
@@ -114,14 +128,17 @@ impl<A> Ballots<A> {
     }
 
     pub(crate) fn unasked(&self) -> NodeSet {
-        (0..self.of.len())
-            .filter(|node| self.is_unasked(*node))
-            .fold(NodeSet::EMPTY, NodeSet::with)
+        self.unasked
     }
 
+    /// How many are out.
     pub(crate) fn open(&self) -> usize {
-        let open = |ballot: &&Ballot<A>| matches!(ballot, Ballot::Open { .. });
-        self.of.iter().filter(open).count()
+        self.open.len()
+    }
+
+    /// How many have answered.
+    pub(crate) fn answered(&self) -> usize {
+        self.answered.len()
     }
 
     /// What each node said, for an error.

@@ -39,7 +39,7 @@ impl ExtendRound {
     pub(crate) fn verdict(&self) -> Option<ExtendVerdict> {
         let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
         let mut extended = self.ballots.answers().filter(ours).count();
-        let mut gone = self.ballots.answers().count() - extended;
+        let mut gone = self.ballots.answered() - extended;
         if mutant!(HealedKeysVote) {
             let missing = self.missing().len();
             (extended, gone) = (extended + missing, gone - missing);

@@ -61,7 +61,7 @@ impl ReleaseRound {
     pub(crate) fn verdict(&self) -> Option<ReleaseVerdict> {
         let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
         let released = self.ballots.answers().filter(ours).count();
-        let answered = self.ballots.answers().count();
+        let answered = self.ballots.answered();
         if self.quorum.reached(released) {
             return Some(ReleaseVerdict::Released);
         }

@@ -25,7 +25,8 @@ pub trait LockHarness: Debug + Send + Sync + 'static {
     /// [`Failure::setup`](crate::conformance::Failure::setup).
     async fn start(&self) -> CheckResult<Box<dyn LockBed>>;
 
-    /// A lock in a world that another process started, by its [address](LockBed::address).
+    /// A lock in a world that another process started, by its [address](LockBed::address). It
+    /// is what a second process is given, see [`run_all`](super::run_all).
     ///
     /// # Errors
     ///
@@ -55,8 +56,8 @@ pub trait LockBed: Debug + Send + Sync + 'static {
     /// Lets that much time pass.
     async fn pass(&self, time: Duration);
 
-    /// What is left of locks anywhere in this world, each in words for a person: empty when all are
-    /// released. Works while all is well.
+    /// What is left of locks in this world, each in words for a person: empty when all are
+    /// released. Nodes with a fault are left out until they are healed.
     ///
     /// # Errors
     ///
@@ -66,7 +67,8 @@ pub trait LockBed: Debug + Send + Sync + 'static {
     /// The labels of the nodes that vote, in order; empty for a lock without any.
     fn nodes(&self) -> Vec<String>;
 
-    /// Makes something go wrong with a node from now on.
+    /// Makes something go wrong with a node from now on. The suite asks for `Hang`, `Refuse`,
+    /// `Deny` and `Delay`.
     ///
     /// # Errors
     ///

@@ -2,15 +2,18 @@
 //! [`DistributedLock`](lock_core::DistributedLock).
 
 mod checks;
+mod child;
 mod cx;
 mod harness;
 mod list;
+mod process;
 mod redlock;
 
 use std::sync::Arc;
 
 use lock_core::runtime::BoxFuture;
 
+use child::Again;
 pub use cx::LockCx;
 pub use harness::{LockBed, LockHarness};
 pub use list::{LOCK_CHECK_NAMES, LOCK_CHECKS};
@@ -36,14 +39,20 @@ impl LockCheck {
 
     /// Runs the check, in a world of its own, with a deadline.
     ///
+    /// A check with a second process needs [`run_all`] or the macro, and fails here.
+    ///
     /// # Errors
     ///
     /// Why it failed.
     pub fn run(&self, harness: &Arc<dyn LockHarness>) -> CheckResult {
+        self.run_with(harness, Again::Nothing)
+    }
+
+    fn run_with(&self, harness: &Arc<dyn LockHarness>, again: Again) -> CheckResult {
         let (harness, run) = (Arc::clone(harness), self.run);
         drive(self.info, harness.driver(), move |runtime| {
             Box::pin(async move {
-                let cx = LockCx::start(&*harness, runtime).await?;
+                let cx = LockCx::start(&*harness, runtime, again).await?;
                 run(&cx).await
             })
         })
@@ -54,22 +63,46 @@ impl LockCheck {
 ///
 /// `unsupported` names the checks that must fail, each with its reason. A name that is no check, or
 /// that of a required one, is an outcome that is not good.
+///
+/// # Processes
+///
+/// Checks with a second process start this program again, without arguments, and with environment
+/// variables by which `run_all` knows that it is the second one: it then plays its part and ends
+/// the process instead of returning. So the program has to come to `run_all` by itself, soon and
+/// without a question; if it calls `run_all` several times, then in the same order, and not from
+/// several threads. A call that is not the one meant returns an empty report.
 pub fn run_all(harness: impl LockHarness, unsupported: &[(&str, &str)]) -> Report {
     let harness: Arc<dyn LockHarness> = Arc::new(harness);
+    let again = Again::program();
+    if again.play_child(&harness) {
+        return Report::default();
+    }
     let checks = LOCK_CHECKS.iter().map(|check| (check.info, check));
-    suite::run_all(checks, unsupported, |check| check.run(&harness))
+    suite::run_all(checks, unsupported, |check| check.run_with(&harness, again))
+}
+
+/// Runs one check for a test, which is what a second process is started as.
+///
+/// # Errors
+///
+/// Why it failed.
+#[doc(hidden)]
+pub fn check(harness: &Arc<dyn LockHarness>, check: &LockCheck, case: TestCase) -> CheckResult {
+    let again = Again::Test(case);
+    again.play_child(harness);
+    check.run_with(harness, again)
 }
 
 /// Runs one check for the macro, and panics unless it is as it should be.
 #[doc(hidden)]
 pub fn test(harness: impl LockHarness, case: TestCase) {
     let harness: Arc<dyn LockHarness> = Arc::new(harness);
-    let check = LOCK_CHECKS
+    let found = LOCK_CHECKS
         .iter()
         .find(|check| check.info.name == case.name);
-    let Some(check) = check else {
+    let Some(found) = found else {
         panic!("there is no check `{}`", case.name);
     };
     let unsupported = case.unsupported.map(str::to_owned);
-    Outcome::new(check.info, check.run(&harness), unsupported).assert_good();
+    Outcome::new(found.info, check(&harness, found, case), unsupported).assert_good();
 }

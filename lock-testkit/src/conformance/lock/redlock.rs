@@ -1,6 +1,7 @@
 //! Redlock under the suite.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -49,7 +50,12 @@ impl LockHarness for RedlockHarness {
             labels.push(bed.connect(&Access::default()).await?.label().to_owned());
             beds.push(bed);
         }
-        Ok(Box::new(RedlockBed { beds, labels }))
+        let is_well = beds.iter().map(|_| AtomicBool::new(true)).collect();
+        Ok(Box::new(RedlockBed {
+            beds,
+            labels,
+            is_well,
+        }))
     }
 
     async fn join(&self, address: &str) -> CheckResult<Arc<dyn DistributedLock>> {
@@ -72,6 +78,7 @@ fn redlock(nodes: Vec<Arc<dyn RedisNode>>) -> CheckResult<Arc<dyn DistributedLoc
 struct RedlockBed {
     beds: Vec<Box<dyn NodeBed>>,
     labels: Vec<String>,
+    is_well: Vec<AtomicBool>,
 }
 
 #[async_trait]
@@ -95,7 +102,10 @@ impl LockBed for RedlockBed {
 
     async fn leftovers(&self) -> CheckResult<Vec<String>> {
         let mut left = Vec::new();
-        for (bed, label) in self.beds.iter().zip(&self.labels) {
+        for (i, (bed, label)) in self.beds.iter().zip(&self.labels).enumerate() {
+            if !self.is_well[i].load(Ordering::SeqCst) {
+                continue;
+            }
             for key in bed.keys().await? {
                 left.push(format!("{} at {label}", String::from_utf8_lossy(&key)));
             }
@@ -108,10 +118,13 @@ impl LockBed for RedlockBed {
     }
 
     async fn inject(&self, node: usize, fault: &NodeFault) -> CheckResult {
+        self.is_well[node].store(false, Ordering::SeqCst);
         self.beds[node].inject(fault).await
     }
 
     async fn heal(&self, node: usize) -> CheckResult {
-        self.beds[node].heal().await
+        self.beds[node].heal().await?;
+        self.is_well[node].store(true, Ordering::SeqCst);
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
 
 use super::harness::{Access, Entry, NodeBed, NodeFault};
+use super::looks::reply_shown;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, NodeHarness};
 
@@ -21,33 +22,48 @@ pub(crate) const SHORT: Duration = Duration::from_millis(100);
 /// The lifetime of keys that shall not expire during a check.
 pub(crate) const TTL: Duration = Duration::from_secs(600);
 
+/// With so many keys a pool of a few connections is asked for all of them.
+const WARM_UP: usize = 64;
+
 /// How often a condition is looked at that becomes true by itself.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How long a condition may take to become true by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long what is to happen by itself may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a check of a node works with: a server of its own and a node that talks to it.
 #[derive(Debug)]
 pub struct NodeCx {
-    bed: Box<dyn NodeBed>,
+    bed: Arc<dyn NodeBed>,
     node: Arc<dyn RedisNode>,
     runtime: Arc<dyn Runtime>,
+    patience: Duration,
 }
 
 impl NodeCx {
     pub(crate) async fn start(
         harness: &dyn NodeHarness,
         runtime: Arc<dyn Runtime>,
+        patience: Duration,
     ) -> CheckResult<Self> {
-        let bed = harness.start().await?;
+        let bed: Arc<dyn NodeBed> = Arc::from(harness.start().await?);
         let node = bed.connect(&Access::default()).await?;
-        Ok(Self { bed, node, runtime })
+        Ok(Self {
+            bed,
+            node,
+            runtime,
+            patience,
+        })
     }
 
     /// The server, seen from outside.
-    pub(crate) fn bed(&self) -> &dyn NodeBed {
-        &*self.bed
+    pub(crate) fn bed(&self) -> &Arc<dyn NodeBed> {
+        &self.bed
+    }
+
+    /// How long what is to happen by itself may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The node under test.
@@ -87,8 +103,8 @@ impl NodeCx {
             return Ok(());
         }
         Err(Failure::new(
-            format!("{expected:?} to {}", described(command)),
-            format!("{reply:?}"),
+            format!("{} to {}", reply_shown(expected), described(command)),
+            reply_shown(&reply),
         ))
     }
 
@@ -102,7 +118,7 @@ impl NodeCx {
             Err(error) => Ok(error),
             Ok(reply) => Err(Failure::new(
                 format!("an error to {}", described(command)),
-                format!("{reply:?}"),
+                reply_shown(&reply),
             )),
         }
     }
@@ -117,7 +133,7 @@ impl NodeCx {
             } if value == token.as_bytes() => Ok(()),
             _ => Err(Failure::new(
                 format!("the key to hold {token} with a lifetime"),
-                format!("{entry:?}"),
+                entry.to_string(),
             )),
         }
     }
@@ -129,7 +145,13 @@ impl NodeCx {
         expected: &Entry,
     ) -> CheckResult {
         let entry = self.bed.look(key.as_ref()).await?;
-        super::super::expect_eq("what the key holds", expected, &entry)
+        if entry == *expected {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("the key to hold {expected}"),
+            entry.to_string(),
+        ))
     }
 
     /// What is left of the key's life, which must have an end.
@@ -137,33 +159,23 @@ impl NodeCx {
         let entry = self.bed.look(key.as_ref()).await?;
         match entry {
             Entry::Value { ttl: Some(ttl), .. } => Ok(ttl),
-            _ => Err(Failure::new("a key with a lifetime", format!("{entry:?}"))),
+            _ => Err(Failure::new("a key with a lifetime", entry.to_string())),
         }
     }
 
-    /// Makes sure that the node is connected.
+    /// Makes sure that the node is connected: with many keys, since each may belong to another
+    /// connection of a pool.
     pub(crate) async fn warm_up(&self) -> CheckResult {
-        let nobody = release("nobody", self.token());
-        self.expect(&nobody, &Reply::Int(0)).await
+        for number in 0..WARM_UP {
+            let nobody = release(format!("nobody-{number}"), self.token());
+            self.expect(&nobody, &Reply::Int(0)).await?;
+        }
+        Ok(())
     }
 
-    /// Calls until the node answers, as a lock's attempts do after a fault.
+    /// Calls until the node answers, as the attempts of a lock do after a fault.
     pub(crate) async fn until_answered(&self) -> CheckResult {
-        let start = self.runtime.now();
-        loop {
-            let command = release("nobody", self.token());
-            let error = match send(&*self.node, &command, SHORT * 10).await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            if self.runtime.now().saturating_sub(start) > PATIENCE {
-                return Err(Failure::new(
-                    "the node to come back by itself after the fault",
-                    chain(&error),
-                ));
-            }
-            self.sleep(POLL).await;
-        }
+        self.until_answers(&*self.node).await
     }
 
     /// Makes something go wrong.
@@ -188,8 +200,8 @@ impl NodeCx {
             if holds(&entry) {
                 return Ok(());
             }
-            if self.runtime.now().saturating_sub(start) > PATIENCE {
-                return Err(Failure::new(what, format!("{entry:?}")));
+            if self.runtime.now().saturating_sub(start) > self.patience {
+                return Err(Failure::new(what, entry.to_string()));
             }
             self.bed.pass(POLL).await;
         }
@@ -265,9 +277,9 @@ pub(crate) fn expect_not_sent(error: &NodeError) -> CheckResult {
 
 /// A command as a person would say it.
 pub(crate) fn described(command: &Command) -> String {
-    let key = String::from_utf8_lossy(command.operation().key()).into_owned();
-    let key: String = key.chars().take(40).collect();
-    format!("{} of {key:?}", command.operation().name())
+    let key = command.operation().key();
+    let start = key[..key.len().min(40)].escape_ascii();
+    format!("{} of \"{start}\"", command.operation().name())
 }
 
 fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {

@@ -53,7 +53,9 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// Lets that much time pass on the server's clock.
     async fn pass(&self, time: Duration);
 
-    /// Makes something go wrong from now on, besides what went wrong before.
+    /// Makes something go wrong from now on, besides what went wrong before. Of the faults of the
+    /// network, [`NodeFault::Refuse`] to [`NodeFault::Delay`] without [`NodeFault::Hang`], the last
+    /// one may count alone.
     ///
     /// # Errors
     ///
@@ -103,8 +105,16 @@ pub trait NodeBed: Debug + Send + Sync + 'static {
     /// [`Failure::unsupported`] if there are no connections.
     async fn connections(&self) -> CheckResult<usize>;
 
+    /// How many connections nodes under test have ever opened.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::unsupported`] if there are no connections.
+    async fn opened(&self) -> CheckResult<usize>;
+
     /// The commands that nodes under test have sent so far, each as its words, in the order in
-    /// which they came to the server; without those of a handshake.
+    /// which they came to the server; without those of a handshake. Those that a fault lost on
+    /// their way are among them.
     ///
     /// # Errors
     ///
@@ -223,8 +233,8 @@ pub enum Denial {
     NoAuth,
     /// The user may not use the commands that the node sends: `NOPERM`.
     NoPerm,
-    /// The user may not use a command that the release script runs: `ERR`, with a text that says
-    /// so. What was acquired before stays.
+    /// The user may not use `GET`, which every script runs, but may use what the node itself
+    /// sends: `ERR`, with a text that says so. What was acquired before stays.
     NoPermInScript,
     /// It is a replica: `READONLY`.
     ReadOnly,

@@ -138,6 +138,10 @@ impl NodeBed for MemoryBed {
         Err(Failure::unsupported("count connections"))
     }
 
+    async fn opened(&self) -> CheckResult<usize> {
+        Err(Failure::unsupported("count connections"))
+    }
+
     async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>> {
         Err(Failure::unsupported("tell what the node was sent"))
     }

@@ -1,20 +1,24 @@
 //! Nodes that talk to a real redis-server, under the suite.
 
+mod admin;
+mod bed;
+mod denial;
+
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
+use lock_core::RedisNode;
 use lock_core::runtime::BoxFuture;
-use lock_core::{RedisNode, Reply, Runtime};
 
-use super::harness::{Access, Entry, NodeBed, NodeFault, NodeHarness, Protocol, not_built};
-use crate::RedisServer;
+use self::bed::RedisBed;
+use super::harness::{Access, NodeBed, NodeHarness, Protocol, not_built};
 use crate::conformance::{CheckResult, Driver, Failure};
 
-/// Checks a backend against a real `redis-server` that it starts for each check.
+/// Checks a backend against a real `redis-server` that it starts for each check, and through a
+/// [`FaultProxy`](crate::FaultProxy) before it.
 ///
 /// All it needs is how a node is made for a server:
 ///
@@ -90,6 +94,13 @@ impl Target {
         self.access.protocol
     }
 
+    /// The same with this protocol, if none is asked for.
+    #[must_use]
+    pub fn or_protocol(mut self, protocol: Protocol) -> Self {
+        self.access.protocol.get_or_insert(protocol);
+        self
+    }
+
     /// The password, as it is.
     #[must_use]
     pub fn password(&self) -> Option<&'static str> {
@@ -119,11 +130,7 @@ impl NodeHarness for RedisHarness {
     }
 
     async fn start(&self) -> CheckResult<Box<dyn NodeBed>> {
-        Ok(Box::new(RedisBed {
-            server: RedisServer::start()?,
-            runtime: self.driver.runtime(),
-            harness: self.clone(),
-        }))
+        Ok(Box::new(RedisBed::start(self)?))
     }
 
     async fn join(&self, address: &str) -> CheckResult<Arc<dyn RedisNode>> {
@@ -133,124 +140,4 @@ impl NodeHarness for RedisHarness {
         let access = Access::default();
         self.node(Target { addr, access }).await
     }
-}
-
-/// A server, and the way to it.
-#[derive(Debug)]
-struct RedisBed {
-    server: RedisServer,
-    runtime: Arc<dyn Runtime>,
-    harness: RedisHarness,
-}
-
-impl RedisBed {
-    /// What the server answers to a command from outside.
-    fn ask<W: AsRef<[u8]>>(&self, words: &[W]) -> CheckResult<Reply> {
-        Ok(self.server.command(words)?)
-    }
-}
-
-#[async_trait]
-impl NodeBed for RedisBed {
-    async fn connect(&self, access: &Access) -> CheckResult<Arc<dyn RedisNode>> {
-        let target = Target {
-            addr: self.server.addr(),
-            access: access.clone(),
-        };
-        self.harness.node(target).await
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.server.addr().to_string())
-    }
-
-    async fn pass(&self, time: Duration) {
-        self.runtime.sleep(time).await;
-    }
-
-    async fn inject(&self, fault: &NodeFault) -> CheckResult {
-        match fault {
-            NodeFault::Hang => self.server.pause()?,
-            NodeFault::RestartEmpty => self.server.restart()?,
-            NodeFault::RestartWithKeys => self.server.restart_with_data()?,
-            _ => {
-                return Err(Failure::unsupported(format!(
-                    "do this to a server: {fault:?}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    async fn heal(&self) -> CheckResult {
-        Ok(self.server.resume()?)
-    }
-
-    async fn look(&self, key: &[u8]) -> CheckResult<Entry> {
-        // In one script, so that the key cannot expire between two looks.
-        let script = "local kind = redis.call('TYPE', KEYS[1]).ok \
-                      if kind == 'string' then \
-                        return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])} \
-                      end return kind";
-        let words: [&[u8]; 4] = [b"EVAL", script.as_bytes(), b"1", key];
-        match self.ask(&words)? {
-            Reply::Array(found) => match &found[..] {
-                [Reply::Bytes(value), Reply::Int(millis)] => Ok(Entry::Value {
-                    value: value.clone(),
-                    ttl: u64::try_from(*millis).ok().map(Duration::from_millis),
-                }),
-                _ => Err(unexpected(&Reply::Array(found))),
-            },
-            Reply::Bytes(kind) if kind == b"none" => Ok(Entry::Missing),
-            Reply::Bytes(_) => Ok(Entry::OtherType),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn put(&self, key: &[u8], entry: &Entry) -> CheckResult {
-        match entry {
-            Entry::Missing => self.ask(&[b"DEL", key])?,
-            Entry::Value { value, ttl: None } => self.ask(&[b"SET", key, value])?,
-            Entry::Value {
-                value,
-                ttl: Some(ttl),
-            } => {
-                let millis = ttl.as_millis().to_string();
-                self.ask(&[b"SET", key, value, b"PX", millis.as_bytes()])?
-            }
-            Entry::OtherType => {
-                self.ask(&[b"DEL", key])?;
-                self.ask(&[b"HSET", key, b"field", b"value"])?
-            }
-        };
-        Ok(())
-    }
-
-    async fn keys(&self) -> CheckResult<Vec<Vec<u8>>> {
-        let Reply::Array(keys) = self.ask(&["KEYS", "*"])? else {
-            return Ok(Vec::new());
-        };
-        let bytes = |key| match key {
-            Reply::Bytes(key) => Ok(key),
-            other => Err(unexpected(&other)),
-        };
-        keys.into_iter().map(bytes).collect()
-    }
-
-    async fn flush_scripts(&self) -> CheckResult {
-        self.ask(&["SCRIPT", "FLUSH"])?;
-        Ok(())
-    }
-
-    async fn connections(&self) -> CheckResult<usize> {
-        Err(Failure::unsupported("count connections"))
-    }
-
-    async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>> {
-        Err(Failure::unsupported("tell what the server was sent"))
-    }
-}
-
-fn unexpected(reply: &Reply) -> Failure {
-    Failure::new("a look into the server to work", format!("{reply:?}"))
 }

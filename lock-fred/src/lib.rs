@@ -1,0 +1,103 @@
+//! Distributed locks over the [`fred`] crate: a [`RedisNode`](lock_core::RedisNode) for one
+//! server.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use lock_core::{Command, RedisNode};
+//! use lock_fred::FredNode;
+//!
+//! # async fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
+//! let node = FredNode::new("redis://user:password@redis-1.internal:6379/?protocol=resp3")?
+//!     .connect_timeout(Duration::from_millis(500));
+//! // Usually a `Redlock` over several such nodes does this.
+//! let reply = node.execute(&command, Duration::from_millis(100)).await?;
+//! println!("{}: {reply:?}", node.label());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! fred runs on tokio alone, and so does this crate; it switches `lock-core/tokio` on. A call
+//! outside of a tokio runtime, or on one without timers and IO, is an error.
+//!
+//! # What the server has to allow
+//!
+//! `SET`, `GET`, `PTTL`, `PEXPIRE`, `DEL`, `EVAL` and `EVALSHA` on the keys of the locks:
+//!
+//! ```text
+//! ACL SETUSER locks on >password ~lock:* +set +get +pttl +pexpire +del +eval +evalsha
+//! ```
+//!
+//! `SELECT` too, if the URL names a database other than 0, and `PING` where there is no password
+//! (with one, `AUTH` goes first, which everybody may send; with `protocol=resp3`, `HELLO`, which a
+//! proxy may not know). While connecting, fred also sends `CLIENT ID` and `INFO`, which may be
+//! denied.
+//!
+//! # What to expect of the connection
+//!
+//! - It is opened at the first call. While the server is away, calls fail fast with
+//!   [`NotSent`](lock_core::node::NodeErrorKind::NotSent) and the cause. Calls alone make it try
+//!   again, after pauses of 250 ms at most.
+//! - A handshake that the server answers with an error (`NOAUTH`, `WRONGPASS`, `LOADING`) gives
+//!   calls that error.
+//! - Calls that find a connect running wait for it, for no longer than they may take, and leave in
+//!   their order.
+//! - After three calls in a row without an answer it is replaced. The releases that belong behind
+//!   acquires of unknown fate are sent on the old one first.
+//! - No command is ever sent twice, nor after its caller gave up.
+//! - `CLUSTERDOWN` ends the connection, as fred has it; the next call opens another.
+//! - It belongs to the tokio runtime of the call that opened it. When that runtime ends, the next
+//!   call opens another.
+//!
+//! # Settings of fred
+//!
+//! A connection is a fred client that never reconnects: the node opens another one. fred's own
+//! reconnect sends what waited for it, whether or not somebody still waits for the answer, and
+//! that would be a lock that nobody holds. So of a `Config`, a `Client` or a `Pool` that you hand
+//! in, only this is used:
+//!
+//! | setting | what the node does |
+//! |---|---|
+//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server. Others are an [`InvalidConfig`] |
+//! | `Config`: credentials and their provider, `database`, `version`, `tls`, `tracing` | uses it |
+//! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
+//! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |
+//! | `ConnectionConfig::auto_client_setname` | uses it |
+//! | `ConnectionConfig::tcp` | uses it, but for `linger`; keepalive begins after 15 s unless set |
+//! | `ConnectionConfig::max_command_attempts` | 1: an acquire that is sent again takes its own key for somebody else's |
+//! | timeouts of `ConnectionConfig`, `unresponsive` | [`FredNode::connect_timeout`], three calls without an answer |
+//! | `max_command_buffer_len` | at most 8192 calls are in flight |
+//! | `max_redirections`, `replica`, other settings of clusters | none: a `MOVED` is an error |
+//! | `reconnect_on_auth_error`, `reconnect_errors` | fred's defaults |
+//! | `ReconnectPolicy` | none for fred; the node pauses 10 to 250 ms, with jitter |
+//!
+//! All calls of a node share its connection, as they share the server: a command of anybody's that
+//! keeps Redis busy keeps every lock on it waiting.
+//!
+//! # Features
+//!
+//! For TLS (`rediss://`), one of `enable-rustls`, `enable-rustls-ring` and `enable-native-tls`;
+//! `unix-sockets` for `redis+unix://`. They are fred's, by its names. With both features of rustls
+//! on, but not `enable-native-tls`, install a default `CryptoProvider` of rustls first.
+
+mod backoff;
+mod connector;
+mod convert;
+mod dial;
+mod exchange;
+mod invalid_url;
+mod link;
+mod node;
+mod queue;
+mod settings;
+
+pub use invalid_url::InvalidUrl;
+pub use node::FredNode;
+pub use settings::InvalidConfig;
+
+/// Locks a mutex whose holders leave it in order even if they panic.
+fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

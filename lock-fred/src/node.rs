@@ -1,0 +1,141 @@
+//! [`FredNode`].
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fred::clients::{Client, Pool};
+use fred::types::config::Config;
+use lock_core::node::Subscription;
+use lock_core::{Command, NodeError, RedisNode, Reply};
+
+use crate::connector::Connector;
+use crate::exchange;
+use crate::invalid_url;
+use crate::settings::Settings;
+use crate::{InvalidConfig, InvalidUrl};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One Redis server, over the `fred` crate.
+///
+/// It holds one connection, which it opens at the first call and replaces when it breaks or hangs.
+/// Building it connects to nothing, so that a dead server never keeps a service from starting. See the
+/// [crate docs](crate) for what the server has to allow.
+pub struct FredNode {
+    settings: Arc<Settings>,
+    /// One, or as many as a pool had clients.
+    connectors: Box<[Arc<Connector>]>,
+}
+
+impl FredNode {
+    /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, `rediss://`
+    /// for TLS, or `redis+unix:///path`; the last two need the features that they are named after.
+    ///
+    /// # Errors
+    ///
+    /// The text is no such URL, or one of a cluster or of sentinels. Whether somebody answers
+    /// there is seen at the first call.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
+        Ok(Self::with_settings(invalid_url::parse(url.as_ref())?, 1))
+    }
+
+    /// A node at the address of a configuration: for what no URL can say, such as TLS with
+    /// certificates of your own or a provider of credentials.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not that of a single server.
+    pub fn from_config(config: Config) -> Result<Self, InvalidConfig> {
+        Ok(Self::with_settings(Settings::of_config(config)?, 1))
+    }
+
+    /// A node at the address of a client that you have already, with its credentials, TLS and TCP
+    /// settings.
+    ///
+    /// The client's connection is not used: the node opens one of its own, with settings that keep
+    /// the rules of [`RedisNode`], see the [crate docs](crate#settings-of-fred). So it does not
+    /// matter whether the client is connected, how it reconnects, what else is sent over it, or
+    /// when it ends. Of a resolver that was set with `set_resolver` the node does not know.
+    ///
+    /// # Errors
+    ///
+    /// The client is not one of a single server.
+    pub fn from_client(client: &Client) -> Result<Self, InvalidConfig> {
+        Ok(Self::with_settings(Settings::of_client(client)?, 1))
+    }
+
+    /// A node like [`from_client`](Self::from_client), with as many connections as the pool has.
+    ///
+    /// The key of a lock decides about the connection, so that commands for one key never overtake
+    /// each other.
+    ///
+    /// # Errors
+    ///
+    /// The pool is not one of a single server.
+    pub fn from_pool(pool: &Pool) -> Result<Self, InvalidConfig> {
+        let settings = Settings::of_client(pool.next())?;
+        Ok(Self::with_settings(settings, pool.clients().len()))
+    }
+
+    /// How long connecting may take, from the look-up of the host to the end of the handshake.
+    /// Defaults to one second.
+    ///
+    /// Set it before the first call.
+    #[must_use]
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        let connectors = connectors(&self.settings, timeout, self.connectors.len());
+        Self { connectors, ..self }
+    }
+
+    fn with_settings(settings: Settings, connections: usize) -> Self {
+        let settings = Arc::new(settings);
+        Self {
+            connectors: connectors(&settings, CONNECT_TIMEOUT, connections),
+            settings,
+        }
+    }
+
+    /// Whose connection takes the commands for this key.
+    fn connector(&self, key: &[u8]) -> &Arc<Connector> {
+        match &*self.connectors {
+            [only] => only,
+            many => {
+                let mut hasher = DefaultHasher::new();
+                key.hash(&mut hasher);
+                &many[(hasher.finish() % many.len() as u64) as usize]
+            }
+        }
+    }
+}
+
+fn connectors(settings: &Arc<Settings>, timeout: Duration, count: usize) -> Box<[Arc<Connector>]> {
+    let connector = |_| Arc::new(Connector::new(Arc::clone(settings), timeout));
+    (0..count.max(1)).map(connector).collect()
+}
+
+#[async_trait]
+impl RedisNode for FredNode {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        let connector = self.connector(command.operation().key());
+        exchange::execute(connector, command, within).await
+    }
+
+    async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
+        Err(NodeError::cannot_listen())
+    }
+
+    fn label(&self) -> &str {
+        self.settings.label()
+    }
+}
+
+impl fmt::Debug for FredNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No more than the label: an address comes with credentials.
+        f.debug_tuple("FredNode").field(&self.label()).finish()
+    }
+}

@@ -1,0 +1,183 @@
+//! What a connection is made with.
+
+use std::fmt;
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::interfaces::ClientLike;
+use fred::socket2::TcpKeepalive;
+use fred::types::RespVersion;
+use fred::types::config::{
+    Blocking, Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
+};
+
+/// When a quiet connection is probed, and how often from then on: soon enough that a peer that
+/// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+
+/// A setting of fred with which a node cannot keep the rules of
+/// [`RedisNode`](lock_core::RedisNode), see the [crate docs](crate#settings-of-fred).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} is {found}, but must be {needed}")]
+pub struct InvalidConfig {
+    setting: &'static str,
+    found: &'static str,
+    needed: &'static str,
+}
+
+impl InvalidConfig {
+    fn server(found: &'static str) -> Self {
+        Self {
+            setting: "Config::server",
+            found,
+            needed: "ServerConfig::Centralized: a node is one server, which has one vote",
+        }
+    }
+
+    /// The setting, as fred names it: `Config::server`.
+    #[must_use]
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+}
+
+/// The settings of a node's connections: the user's where they do no harm, else our own.
+pub(crate) struct Settings {
+    label: String,
+    config: Config,
+    performance: PerformanceConfig,
+    connection: ConnectionConfig,
+}
+
+impl Settings {
+    /// Of a configuration alone.
+    pub(crate) fn of_config(config: Config) -> Result<Self, InvalidConfig> {
+        Self::new(
+            config,
+            PerformanceConfig::default(),
+            &ConnectionConfig::default(),
+        )
+    }
+
+    /// Those of a client that somebody has already.
+    pub(crate) fn of_client(client: &Client) -> Result<Self, InvalidConfig> {
+        Self::new(
+            client.client_config(),
+            client.perf_config(),
+            client.connection_config(),
+        )
+    }
+
+    fn new(
+        mut config: Config,
+        mut performance: PerformanceConfig,
+        theirs: &ConnectionConfig,
+    ) -> Result<Self, InvalidConfig> {
+        let label = label(&mut config.server)?;
+        check_credentials(&config)?;
+        config.fail_fast = true;
+        config.blocking = Blocking::Block;
+        // Each call has a timeout of its own.
+        performance.default_command_timeout = Duration::ZERO;
+        let connection = ConnectionConfig {
+            max_command_attempts: 1,
+            // Connecting is bounded as a whole, by us.
+            connection_timeout: Duration::ZERO,
+            internal_command_timeout: Duration::ZERO,
+            auto_client_setname: theirs.auto_client_setname,
+            tcp: tcp(&theirs.tcp),
+            ..ConnectionConfig::default()
+        };
+        Ok(Self {
+            label,
+            config,
+            performance,
+            connection,
+        })
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// A client for one connection. Without a policy it never reconnects, so that what was handed
+    /// to it goes out over that connection or not at all.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(
+            self.config.clone(),
+            Some(self.performance.clone()),
+            Some(self.connection.clone()),
+            None,
+        )
+    }
+}
+
+/// With RESP3, fred sends credentials as words of a line, and quotes nothing.
+fn check_credentials(config: &Config) -> Result<(), InvalidConfig> {
+    let fits = |text: &Option<String>| {
+        let text = text.as_deref().unwrap_or_default();
+        !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '\'')
+    };
+    for (setting, text) in [
+        ("Config::username", &config.username),
+        ("Config::password", &config.password),
+    ] {
+        if config.version == RespVersion::RESP3 && !fits(text) {
+            return Err(InvalidConfig {
+                setting,
+                found: "a text with spaces, quotes or control characters",
+                needed: "free of them with RESP3, or sent over RESP2",
+            });
+        }
+    }
+    Ok(())
+}
+
+fn tcp(theirs: &TcpConfig) -> TcpConfig {
+    let mut tcp = theirs.clone();
+    // What a connection still has to send when it is closed is ours to decide.
+    tcp.linger = None;
+    tcp.keepalive.get_or_insert_with(|| {
+        TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_EVERY)
+    });
+    tcp
+}
+
+/// `host:port`, without the database: two databases are one server, which has one vote.
+fn label(server: &mut ServerConfig) -> Result<String, InvalidConfig> {
+    match server {
+        ServerConfig::Centralized { server } => {
+            remove_brackets(server);
+            let Server { host, port, .. } = server;
+            Ok(if host.contains(':') {
+                format!("[{host}]:{port}").to_ascii_lowercase()
+            } else {
+                format!("{host}:{port}").to_ascii_lowercase()
+            })
+        }
+        #[cfg(feature = "unix-sockets")]
+        ServerConfig::Unix { path } => Ok(path.to_string_lossy().into_owned()),
+        ServerConfig::Clustered { .. } => Err(InvalidConfig::server("a cluster")),
+        ServerConfig::Sentinel { .. } => Err(InvalidConfig::server("behind sentinels")),
+        #[allow(unreachable_patterns, reason = "fred's features decide what there is")]
+        _ => Err(InvalidConfig::server("of a kind that needs a feature")),
+    }
+}
+
+/// fred takes the host of `redis://[::1]` with its brackets, and then cannot resolve it.
+fn remove_brackets(server: &mut Server) {
+    let bare = server.host.strip_prefix('[');
+    if let Some(host) = bare.and_then(|host| host.strip_suffix(']')) {
+        server.host = host.into();
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No more than the label: a configuration has credentials.
+        f.debug_tuple("Settings").field(&self.label).finish()
+    }
+}

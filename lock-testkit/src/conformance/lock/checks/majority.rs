@@ -1,0 +1,151 @@
+//! A majority of nodes fails.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use lock_core::{AcquireError, DistributedLock, ExtendError, NodeReports, NodeVote, ReleaseError};
+
+use super::outage::{DENIED, LATE, heal, inject, majority, warm_up};
+use super::{MS, long};
+use crate::conformance::lock::cx::{LONG, LockCx};
+use crate::conformance::node::NodeFault;
+use crate::conformance::{CheckResult, Failure, expect, expect_eq};
+
+/// The error names each node in order, and what became of those that failed.
+fn expect_reports(
+    cx: &LockCx,
+    reports: &NodeReports,
+    faulty: Range<usize>,
+    cause: &str,
+) -> CheckResult {
+    let reports = reports.as_slice();
+    let labels: Vec<_> = reports.iter().map(|r| r.label.to_string()).collect();
+    expect_eq("the nodes that the error names", &cx.bed().nodes(), &labels)?;
+    for report in &reports[faulty] {
+        let is_failed = matches!(&report.vote, NodeVote::Failed(_));
+        expect(is_failed, "the failure of a node that failed", report)?;
+        let text = report.to_string();
+        let expected = format!("the cause {cause:?}");
+        expect(text.contains(cause), &expected, text)?;
+    }
+    Ok(())
+}
+
+/// Both ways to acquire say that it is an outage.
+async fn expect_outage(
+    cx: &LockCx,
+    lock: &Arc<dyn DistributedLock>,
+    name: &str,
+    faulty: &Range<usize>,
+    cause: &str,
+) -> CheckResult {
+    let request = long(name).max_wait(50 * MS);
+    let tried = cx.ends("a try", lock.try_acquire(&request)).await?;
+    let start = cx.now();
+    let waited = cx.ends("an acquire", lock.acquire(&request)).await?;
+    let took = cx.now().saturating_sub(start);
+    for (result, is_wait) in [(debug(tried), false), (debug(waited), true)] {
+        let outage = match result {
+            Err(AcquireError::Unavailable(outage)) => outage,
+            Err(other) => return Err(Failure::new("`Unavailable`", format!("{other:?}"))),
+            Ok(found) => return Err(Failure::new("`Unavailable`", found)),
+        };
+        expect_reports(cx, &outage.nodes, faulty.clone(), cause)?;
+        let healthy = cx.bed().nodes().len() - faulty.len();
+        let explains = outage.quorum > healthy;
+        expect(explains, "a quorum that was out of reach", &outage)?;
+        expect(outage.attempts >= 1, "a number of attempts", &outage)?;
+        let is_true = !is_wait || outage.waited <= took;
+        expect(is_true, "the wait that there was", (&outage, took))?;
+    }
+    Ok(())
+}
+
+fn debug<T: Debug>(result: Result<T, AcquireError>) -> Result<String, AcquireError> {
+    result.map(|found| format!("{found:?}"))
+}
+
+async fn is_an_outage(cx: &LockCx, fault: NodeFault, cause: &str) -> CheckResult {
+    let faulty = majority(cx)?;
+    let rival = cx.rival().await?;
+    warm_up(cx, cx.lock()).await?;
+    warm_up(cx, &rival).await?;
+    inject(cx, faulty.clone(), &fault).await?;
+    expect_outage(cx, cx.lock(), "k", &faulty, cause).await?;
+    // Nothing stays where it can be taken back.
+    cx.expect_nothing_left().await?;
+    heal(cx, faulty.clone()).await?;
+    cx.expect_nothing_left().await?;
+
+    // The same lock works again. While somebody holds it, an outage is still an outage.
+    let guard = cx.take(cx.lock(), long("held")).await?;
+    cx.expect_taken(&rival, &long("held")).await?;
+    inject(cx, faulty.clone(), &fault).await?;
+    expect_outage(cx, &rival, "held", &faulty, cause).await?;
+    heal(cx, faulty).await?;
+    expect(guard.is_valid(), "the holder to be left alone", &guard)?;
+    drop(cx.take(cx.lock(), long("after")).await?);
+    drop(guard);
+    cx.expect_nothing_left().await
+}
+
+pub(crate) async fn a_majority_of_hung_nodes_is_an_outage(cx: &LockCx) -> CheckResult {
+    is_an_outage(cx, NodeFault::Hang, "").await
+}
+
+pub(crate) async fn a_majority_of_dead_nodes_is_an_outage(cx: &LockCx) -> CheckResult {
+    is_an_outage(cx, NodeFault::Refuse, "").await
+}
+
+pub(crate) async fn a_majority_of_denying_nodes_is_an_outage(cx: &LockCx) -> CheckResult {
+    is_an_outage(cx, DENIED, "NOPERM").await
+}
+
+pub(crate) async fn a_late_majority_is_no_lock(cx: &LockCx) -> CheckResult {
+    is_an_outage(cx, NodeFault::Delay(LATE), "").await
+}
+
+pub(crate) async fn an_outage_leaves_a_held_lock_its_validity(cx: &LockCx) -> CheckResult {
+    let faulty = majority(cx)?;
+    warm_up(cx, cx.lock()).await?;
+    let guard = cx.take(cx.lock(), long("k")).await?;
+    inject(cx, faulty.clone(), &NodeFault::Hang).await?;
+    let extended = cx.ends("an extension", guard.extend(2 * LONG)).await?;
+    let Err(ExtendError::Unavailable { quorum, nodes }) = &extended else {
+        return Err(Failure::new("`Unavailable`", format!("{extended:?}")));
+    };
+    let healthy = cx.bed().nodes().len() - faulty.len();
+    expect(*quorum > healthy, "a quorum out of reach", &extended)?;
+    expect_reports(cx, nodes, faulty.clone(), "")?;
+    let is_old = guard.remaining() > LONG / 2 && guard.remaining() <= LONG;
+    expect(is_old, "the old validity", guard.remaining())?;
+    heal(cx, faulty).await?;
+    let extended = super::extending::extend(cx, &guard, 2 * LONG).await?;
+    expect(extended.is_ok(), "an extension afterwards", &extended)?;
+    expect(
+        guard.remaining() > LONG,
+        "the new validity",
+        guard.remaining(),
+    )
+}
+
+pub(crate) async fn a_release_during_an_outage_is_made_good(cx: &LockCx) -> CheckResult {
+    let faulty = majority(cx)?;
+    let rival = cx.rival().await?;
+    warm_up(cx, cx.lock()).await?;
+    let guard = cx.take(cx.lock(), long("k")).await?;
+    inject(cx, faulty.clone(), &NodeFault::Hang).await?;
+    let released = cx.ends("a release", guard.release()).await?;
+    let Err(ReleaseError::Unavailable { quorum, nodes }) = &released else {
+        return Err(Failure::new("`Unavailable`", format!("{released:?}")));
+    };
+    let healthy = cx.bed().nodes().len() - faulty.len();
+    expect(*quorum > healthy, "a quorum out of reach", &released)?;
+    expect_reports(cx, nodes, faulty.clone(), "")?;
+    expect(!guard.is_valid(), "a guard that is over", &guard)?;
+    heal(cx, faulty).await?;
+    cx.expect_nothing_left().await?;
+    drop(cx.take(&rival, long("k")).await?);
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Looks at keys that allow for a slow machine.
+
+use std::fmt;
+use std::time::Duration;
+
+use lock_core::{Reply, Token};
+
+use super::cx::{NodeCx, acquire_or_tell};
+use super::harness::Entry;
+use crate::conformance::{CheckResult, Failure};
+
+/// By how much the server's clock and that of the check may differ in what passed meanwhile.
+const SLACK: Duration = Duration::from_millis(10);
+
+impl NodeCx {
+    /// From when a lifetime counts at the earliest: read it before the command is sent.
+    pub(crate) fn now(&self) -> Duration {
+        self.runtime().now()
+    }
+
+    /// Fails unless the key holds this since `since` at the earliest: as much of its lifetime is
+    /// left as there was, less what may have passed.
+    pub(crate) async fn expect_aged(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: &Entry,
+        since: Duration,
+    ) -> CheckResult {
+        let entry = self.bed().look(key.as_ref()).await?;
+        let passed = self.now().saturating_sub(since) + SLACK;
+        let alike = match (expected, &entry) {
+            (Entry::Value { ttl: Some(ttl), .. }, Entry::Missing) => *ttl <= passed,
+            (
+                Entry::Value {
+                    value,
+                    ttl: Some(ttl),
+                },
+                Entry::Value {
+                    value: found,
+                    ttl: Some(left),
+                },
+            ) => value == found && left <= ttl && ttl.saturating_sub(passed) <= *left,
+            (expected, found) => expected == found,
+        };
+        if alike {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!(
+                "the key to hold {expected}, less at most {} ms",
+                passed.as_millis()
+            ),
+            entry.to_string(),
+        ))
+    }
+
+    /// What a refused acquire by script tells of the key: who holds it, and its PTTL.
+    pub(crate) async fn told(&self, key: impl AsRef<[u8]>) -> CheckResult<(Reply, i64)> {
+        let reply = self.reply(&acquire_or_tell(key, self.token())).await?;
+        if let Reply::Array(parts) = &reply
+            && let [holder, Reply::Int(left)] = &parts[..]
+        {
+            return Ok((holder.clone(), *left));
+        }
+        Err(Failure::new(
+            "to be told who holds the key, and for how long",
+            reply_shown(&reply),
+        ))
+    }
+
+    /// Fails unless a refused acquire by script names this holder.
+    pub(crate) async fn expect_told(&self, key: impl AsRef<[u8]>, holder: &[u8]) -> CheckResult {
+        let (told, _) = self.told(key).await?;
+        let expected = Reply::Bytes(holder.to_vec());
+        if told == expected {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("to be told that {} holds the key", reply_shown(&expected)),
+            reply_shown(&told),
+        ))
+    }
+
+    /// Puts this under the key, and gives the instant before.
+    pub(crate) async fn prepare(
+        &self,
+        key: impl AsRef<[u8]>,
+        entry: &Entry,
+    ) -> CheckResult<Duration> {
+        let since = self.now();
+        self.bed().put(key.as_ref(), entry).await?;
+        Ok(since)
+    }
+
+    /// Fails unless these are all the keys of the server.
+    pub(crate) async fn expect_keys(&self, expected: &[&[u8]]) -> CheckResult {
+        let mut expected: Vec<Vec<u8>> = expected.iter().map(|key| key.to_vec()).collect();
+        let mut keys = self.bed().keys().await?;
+        expected.sort();
+        keys.sort();
+        if keys == expected {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("these keys: {}", all_shown(&expected)),
+            all_shown(&keys),
+        ))
+    }
+}
+
+/// A string that lives so long.
+pub(crate) fn living(value: impl Into<Vec<u8>>, ttl: Duration) -> Entry {
+    Entry::Value {
+        value: value.into(),
+        ttl: Some(ttl),
+    }
+}
+
+/// Values that look like the token and are not.
+pub(crate) fn lookalikes(token: Token) -> Vec<Vec<u8>> {
+    let text = token.as_bytes();
+    let mut last_differs = text.to_vec();
+    let mut first_differs = text.to_vec();
+    if let (Some(last), Some(first)) = (last_differs.last_mut(), first_differs.first_mut()) {
+        *last = if *last == b'0' { b'1' } else { b'0' };
+        *first = if *first == b'0' { b'1' } else { b'0' };
+    }
+    vec![
+        last_differs,
+        first_differs,
+        text[..text.len() - 1].to_vec(),
+        text[..8].to_vec(),
+        Vec::new(),
+        [text, b"x"].concat(),
+        [text, b"\0"].concat(),
+        [b" ", text].concat(),
+        text.to_ascii_uppercase(),
+    ]
+}
+
+/// A reply as a person would write it: `"OK"`, `-1`, `["foreign", -1]`.
+pub(crate) fn reply_shown(reply: &Reply) -> String {
+    match reply {
+        Reply::Nil => "nil".to_owned(),
+        Reply::Int(number) => number.to_string(),
+        Reply::Bytes(bytes) => format!("\"{}\"", bytes[..bytes.len().min(200)].escape_ascii()),
+        Reply::Array(parts) => {
+            let parts: Vec<String> = parts.iter().take(20).map(reply_shown).collect();
+            format!("[{}]", parts.join(", "))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("nothing"),
+            Self::OtherType => f.write_str("something of another type"),
+            Self::Value { value, ttl } => {
+                write!(f, "\"{}\" ", value[..value.len().min(60)].escape_ascii())?;
+                match ttl {
+                    Some(ttl) => write!(f, "for {} ms", ttl.as_millis()),
+                    None => f.write_str("for ever"),
+                }
+            }
+        }
+    }
+}
+
+fn all_shown(keys: &[Vec<u8>]) -> String {
+    if keys.is_empty() {
+        return "none".to_owned();
+    }
+    let shown = |key: &Vec<u8>| {
+        let start = key[..key.len().min(40)].escape_ascii();
+        format!("\"{start}\" ({} bytes)", key.len())
+    };
+    keys.iter().map(shown).collect::<Vec<_>>().join(", ")
+}

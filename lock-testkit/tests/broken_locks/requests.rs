@@ -1,0 +1,85 @@
+//! What a broken lock makes of a request.
+
+use std::time::Duration;
+
+use lock_core::{LockRequest, Ttl};
+
+use crate::mutants::Bug;
+
+/// The name that is locked instead of the one asked for.
+pub(crate) fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
+    match bug {
+        Bug::ExclusionPerInstance => [format!("{instance}:").as_bytes(), name].concat(),
+        Bug::NamesCutShort => name[..name.len().min(4)].to_vec(),
+        Bug::NamesCutAt255 => name[..name.len().min(255)].to_vec(),
+        Bug::NamesAsText => String::from_utf8_lossy(name).into_owned().into_bytes(),
+        Bug::NamesFolded => name.to_ascii_lowercase(),
+        Bug::NamesCutAtNul => {
+            let until_nul: Vec<_> = name.iter().copied().take_while(|b| *b != 0).collect();
+            if until_nul.is_empty() {
+                name.to_vec()
+            } else {
+                until_nul
+            }
+        }
+        Bug::NamesTrimmed => name.trim_ascii().to_vec(),
+        Bug::EmptyNameTaken if name.is_empty() => b"empty".to_vec(),
+        _ => name.to_vec(),
+    }
+}
+
+/// The request that is made instead.
+pub(crate) fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
+    let mut made = several(bug, asked, instance)
+        .give_up_when_held(asked.gives_up_when_held() && bug != Bug::NeverGivesUp);
+    if let Some(asked) = asked.get_ttl() {
+        made = made.ttl(ttl(bug, asked));
+    }
+    if let Some(retry) = asked.get_retry() {
+        made = made.retry(retry);
+    }
+    if let Some(max_wait) = asked.get_max_wait() {
+        made = made.max_wait(wait(bug, max_wait));
+    }
+    if let Some(auto_extend) = asked.get_auto_extend() {
+        made = made.auto_extend(auto_extend && bug != Bug::NotExtended);
+    }
+    if let Some(max_hold) = asked.get_max_hold().filter(|_| bug != Bug::MaxHoldIgnored) {
+        made = made.max_hold(max_hold);
+    }
+    match bug {
+        Bug::HoldIgnored => made,
+        Bug::LongHoldMended => {
+            let limit = asked.get_ttl().unwrap_or(Duration::MAX);
+            made.hold_at_least(asked.get_hold_at_least().min(limit))
+        }
+        _ => made.hold_at_least(asked.get_hold_at_least()),
+    }
+}
+
+/// The resources that are locked instead of those asked for.
+fn several(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
+    let names = asked.resources().collect::<Vec<_>>();
+    match (bug, &names[..]) {
+        (Bug::SeveralIsFirst, [first, _, ..]) => LockRequest::new(first),
+        (Bug::SeveralJoined, [_, _, ..]) => LockRequest::new(names.concat()),
+        _ => LockRequest::all(names.iter().map(|name| key(bug, name, instance))),
+    }
+}
+
+pub(crate) fn ttl(bug: Bug, asked: Duration) -> Duration {
+    match bug {
+        Bug::BadTtlMended => asked.clamp(Duration::from_millis(100), Ttl::MAX.as_duration()),
+        _ => asked,
+    }
+}
+
+fn wait(bug: Bug, asked: Option<Duration>) -> Option<Duration> {
+    match (bug, asked) {
+        (Bug::WaitEndsAtOnce, _) => Some(Duration::ZERO),
+        (Bug::NoLimitIsOne, None) => Some(Duration::from_millis(10)),
+        (Bug::WaitNeverEnds, _) => None,
+        (Bug::WaitOfZeroWaits, Some(Duration::ZERO)) => Some(Duration::from_millis(100)),
+        (_, asked) => asked,
+    }
+}
