@@ -54,7 +54,7 @@ impl FileLock {
         request: &LockRequest,
         runtime: &Arc<dyn Runtime>,
     ) -> Result<Attempt, AcquireError> {
-        let ttl = request.validate(TTL)?.as_duration();
+        let ttl = request.validate(TTL)?;
         let path = self.path(request.resource());
         let mut file = open(&path, &**runtime)
             .await
@@ -66,14 +66,23 @@ impl FileLock {
         }
         let lease = Lease {
             token: Token::generate(&**runtime).to_string(),
-            until: now + ttl,
-            ttl,
+            until: now + ttl.as_duration(),
+            ttl: ttl.as_duration(),
         };
         file.write(Some(&lease))
             .map_err(|error| self.failed(error))?;
         let keep_until = now + request.get_hold_at_least();
         let held = HeldFile::new(path, request.resource(), lease, keep_until);
-        Ok(Attempt::Granted(LockGuard::new(held)))
+        let guard = LockGuard::renewed(held, request, ttl, runtime)?;
+        Ok(Attempt::Granted(guard))
+    }
+
+    /// One resource, without waiting for a holder.
+    async fn try_one(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
+        match self.attempt(request, &ambient()).await? {
+            Attempt::Granted(guard) => Ok(Some(guard)),
+            Attempt::Held(_) => Ok(None),
+        }
     }
 
     /// The directory is out of order: that is an outage, and no sign of a holder.
@@ -84,18 +93,9 @@ impl FileLock {
         unavailable.nodes = reports(&self.dir.display().to_string(), error);
         AcquireError::Unavailable(unavailable)
     }
-}
 
-#[async_trait]
-impl DistributedLock for FileLock {
-    async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        match self.attempt(request, &ambient()).await? {
-            Attempt::Granted(guard) => Ok(Some(guard)),
-            Attempt::Held(_) => Ok(None),
-        }
-    }
-
-    async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
+    /// One resource, waiting for its holder.
+    async fn one(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
         let runtime = ambient();
         let start = runtime.now();
         let max_wait = request.get_max_wait().unwrap_or(Some(MAX_WAIT));
@@ -122,6 +122,32 @@ impl DistributedLock for FileLock {
                 .sleep(left.map_or(pause, |left| pause.min(left)))
                 .await;
         }
+    }
+}
+
+#[async_trait]
+impl DistributedLock for FileLock {
+    async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
+        request.validate(TTL)?;
+        let mut guards = Vec::new();
+        for request in request.one_by_one() {
+            match self.try_one(&request).await? {
+                Some(guard) => guards.push(guard),
+                // Those that were acquired are released as they are dropped.
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(LockGuard::all(guards)))
+    }
+
+    async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
+        request.validate(TTL)?;
+        let mut guards = Vec::new();
+        // The limit of the wait is one of each resource here.
+        for request in request.one_by_one() {
+            guards.push(self.one(&request).await?);
+        }
+        Ok(LockGuard::all(guards))
     }
 }
 

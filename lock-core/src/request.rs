@@ -175,9 +175,13 @@ impl LockRequest {
         self.several.as_deref()
     }
 
-    /// A request for each resource, in the order of their bytes.
-    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = Self> {
-        let mut resources = self.several.as_deref().unwrap_or_default().to_vec();
+    /// A request for each resource, in the order of their bytes: whoever locks one after the other in
+    /// that order never waits for somebody who waits for him. For locks that take one at a time; see
+    /// [`LockGuard::all`](crate::LockGuard::all).
+    pub fn one_by_one(&self) -> impl Iterator<Item = Self> {
+        let several = self.several.as_deref();
+        let all = several.unwrap_or(std::slice::from_ref(&self.resource));
+        let mut resources = all.to_vec();
         resources.sort_unstable();
         resources.into_iter().map(|resource| Self {
             resource,
@@ -187,26 +191,13 @@ impl LockRequest {
     }
 
     /// Checks what every lock has to refuse before it sends anything, and gives the ttl: that of the
-    /// request, or `default_ttl`. For whoever makes a lock of his own, for one resource at a time.
+    /// request, or `default_ttl`. For whoever makes a lock of his own.
     ///
     /// # Errors
     ///
-    /// Several resources, an empty one or one of more than 64 KiB, a ttl below 1 ms or above 365
-    /// days, `hold_at_least` above the ttl.
+    /// No resource or more than 100 of them, one of them twice, an empty one or one of more than 64
+    /// KiB, a ttl below 1 ms or above 365 days, `hold_at_least` above the ttl.
     pub fn validate(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
-        match self.several() {
-            Some([]) => return Err(InvalidInput::NoResources),
-            Some(several) => {
-                let (count, max) = (several.len(), 1);
-                return Err(InvalidInput::TooManyResources { count, max });
-            }
-            None => {}
-        }
-        self.check(default_ttl)
-    }
-
-    /// The same for a lock that takes several resources.
-    pub(crate) fn check(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
         self.check_resources()?;
         let given = self.ttl.unwrap_or(default_ttl);
         let ttl = Ttl::new(given)?;

@@ -13,6 +13,7 @@ use super::protocol::{NodeSet, Quorum, Renewal};
 use super::renewer::Renewals;
 use super::settings::Settings;
 use crate::error::BuildError;
+use crate::guard::MAX_HOLD;
 use crate::node::RedisNode;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
@@ -50,7 +51,7 @@ impl<N: RedisNode> RedlockBuilder<N> {
             drift_factor: 0.01,
             auto_extend: false,
             extend_interval: None,
-            max_hold: Duration::from_secs(60 * 60),
+            max_hold: MAX_HOLD,
             runtime: None,
         }
     }
@@ -205,7 +206,7 @@ impl<N: RedisNode> RedlockBuilder<N> {
         };
         let timing = settings.timing(self.ttl)?;
         if self.auto_extend {
-            Renewal::new(timing, self.extend_interval, self.max_hold)?;
+            Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
         }
         // The shortest resource: with a prefix that leaves no room for it, no request could work.
         settings.key(&Arc::from(*b"r"))?;

@@ -16,7 +16,7 @@ mod keys;
 mod loss;
 mod member;
 mod pending;
-mod protocol;
+pub(crate) mod protocol;
 mod release;
 mod renewer;
 mod renewing;

@@ -59,7 +59,7 @@ impl Settings {
                 Keys::new(keys.collect::<Result<_, _>>()?)
             }
         };
-        let ttl = request.check(self.ttl)?;
+        let ttl = request.validate(self.ttl)?;
         let timing = self.timing(ttl.as_duration())?;
         Ok(Plan {
             resource,
@@ -81,7 +81,7 @@ impl Settings {
         }
         let interval = request.get_extend_interval().or(self.extend_interval);
         let max_hold = request.get_max_hold().unwrap_or(self.max_hold);
-        Renewal::new(timing, interval, max_hold).map(Some)
+        Renewal::new(timing.validity, interval, max_hold).map(Some)
     }
 
     /// How long a waiting acquire that starts at `now` is ready to wait.

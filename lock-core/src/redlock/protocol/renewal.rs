@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::extend::verdict;
-use super::{Ballots, ExtendVerdict, KeyAnswer, NodeSet, Quorum, Timing};
+use super::{Ballots, ExtendVerdict, KeyAnswer, NodeSet, Quorum};
 use crate::error::InvalidInput;
 
 /// The shortest pause before an extension that failed is tried again.
@@ -24,12 +24,12 @@ pub(crate) struct Renewal {
 impl Renewal {
     /// With the interval that was asked for, or a third of the validity.
     pub(crate) fn new(
-        timing: Timing,
+        validity: Duration,
         interval: Option<Duration>,
         max_hold: Duration,
     ) -> Result<Self, InvalidInput> {
-        let max = timing.validity.mul_f64(2.0 / 3.0);
-        let interval = interval.unwrap_or(timing.validity / 3);
+        let max = validity.mul_f64(2.0 / 3.0);
+        let interval = interval.unwrap_or(validity / 3);
         if interval > max || interval < Duration::from_millis(1) {
             return Err(InvalidInput::ExtendInterval { interval, max });
         }
@@ -100,6 +100,7 @@ impl RenewalRound {
 mod tests {
     use super::*;
     use crate::node::NodeError;
+    use crate::redlock::protocol::Timing;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_extended_each_third_of_its_validity_unless_told_otherwise() {
-        let renewal = |interval| Renewal::new(timing(10_000), interval, MS);
+        let renewal = |interval| Renewal::new(timing(10_000).validity, interval, MS);
         // The validity is 9,898 ms.
         let third = renewal(None).unwrap().interval;
         assert!(third > 3_299 * MS && third < 3_300 * MS, "{third:?}");
@@ -139,14 +140,14 @@ mod tests {
     #[test]
     fn the_shortest_lock_can_be_extended() {
         for ttl in 5..100 {
-            let renewal = Renewal::new(timing(ttl), None, MS);
+            let renewal = Renewal::new(timing(ttl).validity, None, MS);
             assert!(renewal.is_ok() || timing(ttl).validity < 3 * MS, "{ttl}");
         }
     }
 
     #[test]
     fn a_failure_is_tried_again_sooner_and_sooner_until_the_validity_ends() {
-        let renewal = Renewal::new(timing(10_000), None, MS).unwrap();
+        let renewal = Renewal::new(timing(10_000).validity, None, MS).unwrap();
         let now = 1_000 * MS;
         let retry = |left| renewal.retry_at(now, left, 20 * MS);
         assert_eq!(retry(8_000 * MS), Some(2_000 * MS));

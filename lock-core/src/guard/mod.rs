@@ -1,13 +1,24 @@
 //! What a holder has in hand.
 
+mod all;
+mod renewed;
+
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::error::{ExtendError, ReleaseError};
+use crate::error::{ExtendError, InvalidInput, ReleaseError};
 use crate::lease::Lease;
-use crate::runtime::BoxFuture;
+use crate::redlock::protocol::Renewal;
+use crate::request::LockRequest;
+use crate::runtime::{BoxFuture, Runtime};
+use crate::ttl::Ttl;
+use all::HeldAll;
+
+/// For how long a lock is extended automatically, unless told otherwise.
+pub(crate) const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
 
 /// How many nodes granted a lock, of how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +108,47 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
-    held: Box<dyn HeldLock>,
+    held: Arc<dyn HeldLock>,
 }
 
 impl LockGuard {
     /// Wraps a lock of another kind.
     pub fn new(held: impl HeldLock) -> Self {
         Self {
-            held: Box::new(held),
+            held: Arc::new(held),
         }
+    }
+
+    /// Wraps a lock of another kind, and extends it in the background if the request asks for that:
+    /// by `ttl`, in a task of its own on the runtime, until the guard is dropped, the lock is
+    /// released or lost, or `max_hold` (one hour by default) is over.
+    ///
+    /// # Errors
+    ///
+    /// The request's `extend_interval` leaves no time for another try. Call it before anything is
+    /// locked, or release then.
+    pub fn renewed(
+        held: impl HeldLock,
+        request: &LockRequest,
+        ttl: Ttl,
+        runtime: &Arc<dyn Runtime>,
+    ) -> Result<Self, InvalidInput> {
+        let guard = Self::new(held);
+        if request.get_auto_extend() == Some(true) {
+            let ttl = ttl.as_duration();
+            let max_hold = request.get_max_hold().unwrap_or(MAX_HOLD);
+            let renewal = Renewal::new(ttl, request.get_extend_interval(), max_hold)?;
+            let held = Arc::downgrade(&guard.held);
+            let task = renewed::extend(held, ttl, renewal, Arc::clone(runtime));
+            runtime.spawn(Box::pin(task));
+        }
+        Ok(guard)
+    }
+
+    /// One guard of several, which stands for all: valid while all are, lost when one is. It names
+    /// the resource and the token of the first one.
+    pub fn all(guards: Vec<Self>) -> Self {
+        Self::new(HeldAll::new(guards))
     }
 
     /// The resource that is locked, without the lock's prefix.

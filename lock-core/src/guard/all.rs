@@ -1,0 +1,71 @@
+//! Several guards in one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::{join_all, pending, select_all};
+
+use super::{HeldLock, LockGuard, Loss, Votes};
+use crate::error::{ExtendError, ReleaseError};
+use crate::lease::Lease;
+use crate::runtime::BoxFuture;
+
+/// Locks that are held together. Each releases as it is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldAll {
+    guards: Vec<LockGuard>,
+}
+
+impl HeldAll {
+    pub(crate) fn new(guards: Vec<LockGuard>) -> Self {
+        Self { guards }
+    }
+}
+
+#[async_trait]
+impl HeldLock for HeldAll {
+    fn resource(&self) -> &[u8] {
+        self.guards.first().map_or(&[], LockGuard::resource)
+    }
+
+    fn token(&self) -> &str {
+        self.guards.first().map_or("", LockGuard::token)
+    }
+
+    fn remaining(&self) -> Duration {
+        let remaining = self.guards.iter().map(LockGuard::remaining);
+        remaining.min().unwrap_or_default()
+    }
+
+    fn votes(&self) -> Votes {
+        let votes = self.guards.iter().map(LockGuard::votes);
+        votes
+            .min_by_key(|votes| votes.granted)
+            .unwrap_or(Votes::new(0, 0))
+    }
+
+    fn lost(&self) -> BoxFuture<'static, Loss> {
+        let lost = self.guards.iter().map(LockGuard::lost);
+        // Of no guards none is ever lost.
+        let lost = select_all(lost.chain([Box::pin(pending()) as BoxFuture<'static, Loss>]));
+        Box::pin(async { lost.await.0 })
+    }
+
+    fn hand_over(&self) -> Option<Lease> {
+        None
+    }
+
+    async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
+        let extended = join_all(self.guards.iter().map(|guard| guard.extend(ttl))).await;
+        extended.into_iter().collect()
+    }
+
+    async fn release(&self) -> Result<(), ReleaseError> {
+        let released = join_all(self.guards.iter().map(LockGuard::release)).await;
+        released.into_iter().collect()
+    }
+
+    fn release_in_background(&self) {
+        // The guards are dropped right after this, and each does so.
+    }
+}
