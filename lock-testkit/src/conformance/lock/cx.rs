@@ -174,18 +174,17 @@ impl LockCx {
     }
 
     /// Tries to acquire a lock that was released this moment: not every node has to have heard of
-    /// that, and one that is busy may make the others too few. Such a node is not asked again before
-    /// it has answered, so the tries come further and further apart.
+    /// that, and one that is busy may make the others too few.
     pub(crate) async fn ask_for_freed(
         &self,
         lock: &Arc<dyn DistributedLock>,
         request: &LockRequest,
     ) -> CheckResult<LockGuard> {
-        for tries in 1..=TRIES {
+        for _ in 0..TRIES {
             if let Some(guard) = self.ask(lock, request).await? {
                 return Ok(guard);
             }
-            self.sleep(POLL * 2 * tries).await;
+            self.sleep(POLL).await;
         }
         let found = format!("`None`, {TRIES} times");
         Err(Failure::new("the lock, which was released", found))
