@@ -8,7 +8,7 @@
 ///         MyNode::new(target.url())
 ///     }),
 ///     unsupported: {
-///         resp3_replies_are_the_same: "the client knows RESP2 alone",
+///         resp3_replies_are_read_as_those_of_resp2: "the client knows RESP2 alone",
 ///     },
 /// }
 /// ```
