@@ -97,17 +97,23 @@ impl Connector {
             }
             return Ok(Admission::Send(Arc::clone(link), watch));
         }
-        self.admit_while_not_up(&mut state, command, within)
-            .map(|ticket| Admission::Wait(ticket, watch))
+        let (ticket, dialing) = self.admit_while_not_up(&mut state, command, within)?;
+        // Not under the lock: a runtime that is just ending drops the task at once, which takes it.
+        drop(state);
+        if let Some((runtime, dialing)) = dialing {
+            runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
+        }
+        Ok(Admission::Wait(ticket, watch))
     }
 
+    /// A place to wait, and the dialing that is to be started for it, unless one is under way.
     #[cold]
     fn admit_while_not_up(
         self: &Arc<Self>,
         state: &mut MutexGuard<'_, State>,
         command: &lock_core::Command,
         within: Duration,
-    ) -> Result<Ticket, NodeError> {
+    ) -> Result<(Ticket, Option<(Handle, Dialing)>), NodeError> {
         let now = Instant::now();
         if let Phase::Dialing { since, queue } = &mut state.phase {
             let dialed_for = now.saturating_duration_since(*since);
@@ -117,7 +123,7 @@ impl Connector {
                 if dialed_for > within {
                     return Err(state.backoff.connecting());
                 }
-                return queue.enter(pack(command));
+                return Ok((queue.enter(pack(command))?, None));
             }
         }
         state.backoff.may_dial(now)?;
@@ -135,8 +141,7 @@ impl Connector {
             connector: Arc::downgrade(self),
             number: state.dialing,
         };
-        runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
-        Ok(ticket)
+        Ok((ticket, Some((runtime, dialing))))
     }
 
     /// What to say to a call that waited for the connection in vain.
