@@ -103,9 +103,12 @@ async fn a_release_that_was_dropped_half_way_can_be_asked_for_again() {
         servers[0].resume().unwrap();
         servers[1].resume().unwrap();
         // Servers that were slow for once are no reason to give up.
-        while guard.release().await.is_err() {
-            sleep(MS).await;
-        }
+        let again = async {
+            while guard.release().await.is_err() {
+                sleep(MS).await;
+            }
+        };
+        timeout(LONG, again).await.unwrap();
         until("released", TTL / 10, || keys(&servers) == 0).await;
     }
 }
