@@ -1,9 +1,11 @@
 //! The end of a program.
 
-use lock_core::{DistributedLockExt, LockRequest};
+use futures::FutureExt;
+use lock_core::{DistributedLock, DistributedLockExt, LockRequest, Redlock};
 
 use super::process::{OtherProcess, told};
 use super::support::*;
+use crate::backend::Node;
 
 /// C27.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,4 +62,38 @@ fn guards_that_outlive_their_runtime_do_no_harm_and_can_be_released_on_another()
         let holding = holding.count();
         assert!(holding <= most, "{key}: {holding}");
     }
+}
+
+/// Starts to acquire when it is dropped.
+struct AcquireAtTheEnd(Redlock<Node>);
+
+impl Drop for AcquireAtTheEnd {
+    fn drop(&mut self) {
+        let request = LockRequest::new(KEY);
+        let acquired = self.0.acquire(&request).now_or_never();
+        assert!(!matches!(acquired, Some(Ok(_))), "{acquired:?}");
+    }
+}
+
+#[test]
+fn a_call_that_is_made_while_its_runtime_ends_does_not_hang() {
+    let servers = servers(3);
+    let acquire = AcquireAtTheEnd(builder(urls(&servers)).build().unwrap());
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            tokio::spawn(async move {
+                let _acquire = acquire;
+                std::future::pending::<()>().await
+            });
+            tokio::task::yield_now().await;
+        });
+        drop(runtime);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(LONG).unwrap();
 }
