@@ -8,6 +8,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::executor::block_on;
 use lock_core::node::NodeErrorKind;
 use lock_core::{RedisNode, Reply};
@@ -50,6 +51,39 @@ fn a_connect_that_ends_with_its_runtime_does_not_keep_the_next_from_connecting()
     server.resume().unwrap();
     current_thread().block_on(until_answered(&node));
     assert_eq!(keys(&server), 0);
+}
+
+/// Starts a call when it is dropped.
+struct CallAtTheEnd(RedisRsNode);
+
+impl Drop for CallAtTheEnd {
+    fn drop(&mut self) {
+        let command = acquire("k", token());
+        let answer = self.0.execute(&command, LONG).now_or_never();
+        assert!(!matches!(answer, Some(Ok(_))), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_call_that_is_made_while_its_runtime_ends_does_not_hang() {
+    let server = RedisServer::start().unwrap();
+    let url = server.url();
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for runtime in [current_thread(), multi_thread()] {
+            let call = CallAtTheEnd(RedisRsNode::new(url.as_str()).unwrap());
+            runtime.block_on(async {
+                tokio::spawn(async move {
+                    let _call = call;
+                    std::future::pending::<()>().await
+                });
+                tokio::task::yield_now().await;
+            });
+            drop(runtime);
+        }
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(LONG).unwrap();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Ending a lock: everything that is held is released.
 
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,23 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
     let mut unreleased = attempts.len();
     let mut first_error = None;
     let release = async {
-        let releases = stream::iter(&attempts).map(release::release_everywhere);
-        let mut releases = releases.buffer_unordered(AT_ONCE);
-        while let Some(released) = releases.next().await {
-            match released {
-                // A lock that had expired needs no release.
-                Ok(()) | Err(ReleaseError::NotHeld) => unreleased -= 1,
-                Err(error) => first_error = first_error.take().or(Some(error)),
+        let mut left = attempts.iter().collect::<Vec<_>>();
+        // Nodes that are busy with so many releases may be late with one: it is tried once more.
+        for _ in 0..2 {
+            let releases = mem::take(&mut left).into_iter().map(|attempt| async move {
+                let released = release::release_everywhere(attempt).await;
+                (attempt, released)
+            });
+            let mut releases = stream::iter(releases).buffer_unordered(AT_ONCE);
+            while let Some((attempt, released)) = releases.next().await {
+                match released {
+                    // A lock that had expired needs no release.
+                    Ok(()) | Err(ReleaseError::NotHeld) => unreleased -= 1,
+                    Err(error) => {
+                        first_error = first_error.take().or(Some(error));
+                        left.push(attempt);
+                    }
+                }
             }
         }
         settle(engine, &runtime, &attempts).await;

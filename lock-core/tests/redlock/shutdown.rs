@@ -133,3 +133,22 @@ async fn an_outage_is_named() {
     ));
     drop(guard);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_nodes_were_too_slow_for_is_tried_once_more() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    nodes[..3]
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Hang));
+    let recovering = nodes.clone();
+    tokio::spawn(async move {
+        sleep(150 * MS).await;
+        recovering[..3].iter().for_each(MemoryNode::heal);
+    });
+    locks.shutdown().await.unwrap();
+    settle().await;
+    assert!(is_empty(&nodes));
+    drop(guard);
+}

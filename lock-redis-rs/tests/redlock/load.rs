@@ -123,8 +123,9 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
         late.1 <= early.1.max(TASKS * 10),
         "tasks: {early:?}, then {late:?}"
     );
+    // Other tests of this process allocate too. A few hundred bytes for each call would be more.
     assert!(
-        late.2 <= early.2 + early.2 / 10,
+        late.2 <= early.2 + (early.2 / 10).max(8 << 20),
         "memory: {early:?}, then {late:?}"
     );
     servers[2].resume().unwrap();

@@ -23,7 +23,7 @@ use std::error::Error;
 use lock_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 
-use args::Args;
+use args::{Args, Effort};
 use faults::Fault;
 use ours::Ours;
 use raw::{Fred, Raw, RedisRs};
@@ -62,7 +62,8 @@ const SCENARIOS: [(&str, usize, Scenario); 11] = [
 ];
 
 fn main() -> BenchResult<()> {
-    let Some(args) = Args::parse(std::env::args().skip(1))? else {
+    let words = std::env::args().skip(1);
+    let Some(args) = Args::parse(words, Effort::FULL, Effort::QUICK)? else {
         // `cargo test --all-targets` runs benches too, without the argument that cargo bench adds.
         return Ok(());
     };

@@ -1,0 +1,18 @@
+//! The life of a lock on real servers, over `FredNode`.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
+
+#[path = "../../lock-testkit/tests/life/mod.rs"]
+mod life;
+
+/// Whose nodes are tested.
+mod backend {
+    use lock_fred::FredNode;
+
+    pub(crate) type Node = FredNode;
+
+    pub(crate) fn node(url: String) -> Node {
+        FredNode::new(url).unwrap()
+    }
+}

@@ -1,0 +1,18 @@
+//! The life of a lock on real servers, over `RedisRsNode`.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
+
+#[path = "../../lock-testkit/tests/life/mod.rs"]
+mod life;
+
+/// Whose nodes are tested.
+mod backend {
+    use lock_redis_rs::RedisRsNode;
+
+    pub(crate) type Node = RedisRsNode;
+
+    pub(crate) fn node(url: String) -> Node {
+        RedisRsNode::new(url).unwrap()
+    }
+}

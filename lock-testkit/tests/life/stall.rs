@@ -1,0 +1,90 @@
+//! Holders that die or stall.
+
+use std::thread;
+
+use lock_core::{DistributedLockExt, LockRequest, Loss, ReleaseError};
+use lock_testkit::RedisServer;
+use tokio::time::{sleep, timeout};
+
+use super::process::{OtherProcess, told};
+use super::support::*;
+
+/// C06.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_holder_blocks_others_for_one_ttl() {
+    let servers = servers(3);
+    let locks = locks(&servers).await;
+    let holder = OtherProcess::start("extend", &servers);
+    let (holder, held) = told(holder).await;
+    assert_eq!(held, "held");
+    // It is extended for longer than its ttl, and no key ever lives for longer than that.
+    for _ in 0..30 {
+        for server in &servers {
+            let ttl = pttl(server, KEY);
+            assert!(ttl != -1 && ttl <= 2000, "{ttl}");
+        }
+        let rival = LockRequest::new(KEY).ttl(2 * SECOND);
+        assert!(locks.try_lock(rival).await.unwrap().is_none());
+        sleep(100 * MS).await;
+    }
+    holder.kill();
+    let guard = locks.lock(extended(KEY, 60 * SECOND)).await.unwrap();
+    granted_everywhere(&guard).await;
+    assert!(servers.iter().all(|server| pttl(server, KEY) > 0));
+    guard.release().await.unwrap();
+}
+
+fn all_have(servers: &[RedisServer], token: &str) -> bool {
+    let has = |server| get(server, KEY).as_deref() == Some(token);
+    servers.iter().all(has)
+}
+
+/// C07. The runtime has one thread, which the critical section blocks.
+#[tokio::test]
+async fn a_starved_holder_knows_at_once_that_the_lock_is_lost_and_leaves_its_successor_alone() {
+    let servers = servers(3);
+    let locks = locks(&servers).await;
+    let guard = locks.lock(extended(KEY, SECOND)).await.unwrap();
+    let mut successor = OtherProcess::start("take over", &servers);
+    sleep(1500 * MS).await;
+    assert!(guard.is_valid(), "it is extended");
+    let lost = guard.lost();
+    // Blocks, until the other process holds the lock.
+    let token = successor.next();
+    assert!(!guard.is_valid());
+    let loss = timeout(LONG, lost).await.unwrap();
+    assert!(matches!(loss, Loss::Expired | Loss::NotOurs), "{loss:?}");
+    // No late extension revives it.
+    sleep(2 * SECOND).await;
+    assert!(!guard.is_valid());
+    let released = guard.release().await;
+    assert!(
+        matches!(released, Err(ReleaseError::NotHeld)),
+        "{released:?}"
+    );
+    drop(guard);
+    sleep(500 * MS).await;
+    assert!(all_have(&servers, &token));
+}
+
+#[test]
+fn a_holder_that_was_stopped_knows_at_once_that_the_lock_is_lost() {
+    let servers = servers(3);
+    let mut holder = OtherProcess::start("stall", &servers);
+    assert_eq!(holder.next(), "valid");
+    let stopped = holder.stop();
+    thread::sleep(5 * SECOND);
+    // So that it cannot have learned it from any answer.
+    for server in &servers {
+        server.pause().unwrap();
+    }
+    drop(stopped);
+    assert_eq!(holder.next(), "not valid");
+    for server in &servers {
+        server.resume().unwrap();
+    }
+    // The keys are gone, and are not set again.
+    thread::sleep(2 * SECOND);
+    assert_eq!(keys(&servers), 0);
+    holder.kill();
+}
