@@ -74,8 +74,10 @@ impl RedisRsNode {
     ///   `MultiplexedConnection` and `ConnectionManager` keep to this, cluster connections do not.
     /// - A `response_timeout` of its own that is shorter than the lock's node timeout cuts calls
     ///   short. redis-rs sets one of 500 ms by default.
-    /// - Calls that wait for a `ConnectionManager` to connect may leave in any order, so that a release
-    ///   can overtake its acquire (rule N12). The key then stays until its ttl.
+    /// - Calls that wait, for a `ConnectionManager` to connect or for a place among the calls in flight
+    ///   (50, unless the connection was made with another `pipeline_buffer_size`), may leave in any
+    ///   order, so that a release can overtake its acquire (rule N12). The key then stays until its
+    ///   ttl.
     /// - Commands that share the connection with others wait for them. A blocking command
     ///   (`BLPOP`) on it stalls every lock.
     #[must_use]
