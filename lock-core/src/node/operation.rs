@@ -7,7 +7,7 @@ use super::Token;
 use crate::scripts::{self, Script};
 use crate::ttl::Ttl;
 
-/// What a [`Command`] asks for, and what it is answered with.
+/// What a [`Command`](super::Command) asks for, and what it is answered with.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Operation {

@@ -100,7 +100,7 @@ async fn an_outage_leaves_the_lease_as_it_was() {
     nodes[..3].iter().for_each(MemoryNode::heal);
     settle().await;
     assert_eq!(holding(&nodes, KEY).len(), 5);
-    locks.resume(&lease).await.unwrap();
+    drop(locks.resume(&lease).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
