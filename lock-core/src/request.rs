@@ -178,7 +178,9 @@ impl LockRequest {
     /// A request for each resource, in the order of their bytes.
     pub(crate) fn one_by_one(&self) -> impl Iterator<Item = Self> {
         let mut resources = self.several.as_deref().unwrap_or_default().to_vec();
-        resources.sort_unstable();
+        if !mutant!(SeveralInAnyOrder) {
+            resources.sort_unstable();
+        }
         resources.into_iter().map(|resource| Self {
             resource,
             several: None,

@@ -246,6 +246,20 @@ mod apart {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_loss_of_one_is_told_even_if_too_few_nodes_answered_for_another() {
+        let nodes = nodes(3);
+        let locks = Redlock::new(nodes.iter().cloned().map(Cluster)).unwrap();
+        let guard = locks.lock(all(&["a", "b"])).await.unwrap();
+        settle().await;
+        nodes[0].set_fault(Fault::Refuse);
+        assert!(nodes[2].remove("a"), "two do not know");
+        assert!(nodes[1..].iter().all(|node| node.remove("b")), "lost");
+        let extended = guard.extend(3000 * MS).await;
+        assert!(matches!(extended, Err(ExtendError::Lost)), "{extended:?}");
+        assert!(!guard.is_valid());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn philosophers_all_eat() {
         let nodes = nodes(3);
         let meals = Arc::new(AtomicUsize::new(0));
