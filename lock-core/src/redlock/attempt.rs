@@ -237,6 +237,8 @@ impl Attempt {
             Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
             Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
             Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
+            // A cluster that refuses several keys at once has set none of them.
+            Err(error) if error.is_cross_slot() => self.untouch(node),
             Err(_) => self.doubt(self.runtime.now()),
         }
     }

@@ -183,6 +183,9 @@ mod apart {
 
     use super::*;
 
+    /// Releases of several keys at once: there is nothing to release that way.
+    static RELEASES_OF_SEVERAL: AtomicUsize = AtomicUsize::new(0);
+
     #[derive(Debug)]
     struct Cluster(MemoryNode);
 
@@ -197,6 +200,8 @@ mod apart {
                 _ => 1,
             };
             if keys > 1 {
+                let is_release = matches!(command.operation(), Operation::ReleaseAll { .. });
+                RELEASES_OF_SEVERAL.fetch_add(usize::from(is_release), Ordering::SeqCst);
                 let line = "CROSSSLOT Keys in request don't hash to the same slot";
                 return Err(NodeError::server(line));
             }
@@ -243,6 +248,7 @@ mod apart {
         drop(locks.lock(all(&["b", "a"])).await.unwrap());
         settle().await;
         assert!(nodes.iter().all(|node| node.keys().is_empty()));
+        assert_eq!(RELEASES_OF_SEVERAL.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
