@@ -26,7 +26,9 @@ struct Belief {
     seat: Seat,
     holds: Range<usize>,
     ttl: Duration,
-    is_renewed: bool,
+    /// Its end may move while an extension is under way: by automatic extensions, or because it is
+    /// several locks that are extended one by one.
+    is_put_off: bool,
     watched: Option<oneshot::Sender<()>>,
 }
 
@@ -44,17 +46,19 @@ impl Tracked {
         if holds.len() > 1 {
             world.mark(Mark::Several);
         }
+        let one_by_one = holds.len() > 1 && world.servers.iter().any(|it| it.wants_one_slot);
         drop(world);
+        let is_renewed = request.get_auto_extend() == Some(true);
         let belief = Belief {
             seat: seat.clone(),
             holds,
             ttl: request.get_ttl().unwrap_or(remaining),
-            is_renewed: request.get_auto_extend() == Some(true),
+            is_put_off: is_renewed || one_by_one,
             watched: None,
         };
         let guard = Arc::new(guard);
         let mut tracked = Self { belief, guard };
-        if tracked.belief.is_renewed {
+        if is_renewed {
             tracked.watch();
         }
         tracked
@@ -100,14 +104,13 @@ impl Tracked {
         };
         seat.mark(mark);
         seat.note(|| format!("extend ended: {mark:?}, {:?} left", self.guard.remaining()));
-        // What is extended automatically beside that may go on or be lost beside that.
-        let is_renewed = self.belief.is_renewed;
+        let is_put_off = self.belief.is_put_off;
         match (before, after) {
             (None, Some(_)) => self.wrong("a lost lock was valid again".to_owned()),
             (None, None) if result.is_ok() => self.wrong("a lost lock was extended".to_owned()),
             // Who is told that the lock is lost does not call it valid any more.
             (Some(before), None)
-                if before > now && !is_renewed && !matches!(result, Err(ExtendError::Lost)) =>
+                if before > now && !is_put_off && !matches!(result, Err(ExtendError::Lost)) =>
             {
                 self.wrong(format!(
                     "an extension ended a lock early, {:?} early",
@@ -117,7 +120,7 @@ impl Tracked {
             (Some(before), Some(after)) if after < before => {
                 self.wrong(format!("an extension took {:?} away", before - after));
             }
-            (Some(before), Some(after)) if before <= now && after > now && !is_renewed => {
+            (Some(before), Some(after)) if before <= now && after > now && !is_put_off => {
                 self.wrong("a lock whose time ended meanwhile was valid again".to_owned());
             }
             _ => {}
