@@ -76,6 +76,11 @@ impl World {
         if hold.ended_at.is_some_and(|ended| ended < now) {
             return self.wrong("loss", hold.client, "it lost a lock that it had given back");
         }
+        let mut tokens = self.ledger.holds[holds.clone()].iter();
+        if tokens.any(|hold| hold.token.is_none()) {
+            // Of several that were acquired one by one it may be any.
+            return;
+        }
         let Some(attempt) = hold.token.and_then(|token| self.ledger.attempt(&token)) else {
             return;
         };
