@@ -47,12 +47,14 @@ impl World {
         let now = self.now;
         let paused_until = self.clients[client.0].paused_until;
         let clocks_failed = self.ledger.clocks_failed;
+        if self.servers.iter().any(|server| server.wants_one_slot) {
+            // A cluster makes the client send a command again, slot by slot.
+            return;
+        }
         let Some(attempt) = self.ledger.known(&token) else {
             return;
         };
-        // A cluster makes the client send a command again, slot by slot.
-        let is_sent_again = self.servers.iter().any(|server| server.wants_one_slot);
-        if attempt.ended_at.is_some_and(|ended| ended < now) && !is_sent_again {
+        if attempt.ended_at.is_some_and(|ended| ended < now) {
             let text = "it extends a lock that it has given back";
             return self.wrong("renewal", client, text);
         }
