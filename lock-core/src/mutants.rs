@@ -70,6 +70,48 @@ mutants! {
     ExtendCreates = "extend-creates";
     /// An extension sets the new ttl even if the old one lasted longer.
     ExtendShortens = "extend-shortens";
+    /// A lock that was released is extended once more.
+    RenewalOutlivesRelease = "renewal-outlives-release";
+    /// An automatic extension that comes too late revives a lock.
+    RenewalRevives = "renewal-revives";
+    /// An automatic extension needs the majority of the nodes that answered.
+    RenewalByReachable = "renewal-by-reachable";
+    /// A lock that was extended automatically is valid from the moment of the last vote on.
+    RenewalFromReplies = "renewal-from-replies";
+    /// An automatic extension that failed is not tried again.
+    RenewalNeverRetries = "renewal-never-retries";
+    /// An automatic extension waits for nodes that connect still.
+    RenewalWaitsForConnects = "renewal-waits-for-connects";
+    /// A lock is extended automatically for as long as its guard lives.
+    MaxHoldIgnored = "max-hold-ignored";
+    /// Nobody is told when a quorum denies a lock.
+    LossOnExpiryOnly = "loss-on-expiry-only";
+    /// The end of a validity is told as if the lock began when it was won.
+    LossLate = "loss-late";
+    /// Who has released a lock is told of its loss.
+    LossAfterRelease = "loss-after-release";
+    /// An extension that finds its lock released takes that for a loss.
+    ReleaseAsLoss = "release-as-loss";
+    /// Of several keys one is given back.
+    SeveralPartlyReleased = "several-partly-released";
+    /// Of several keys one is looked at.
+    SeveralPartlyChecked = "several-partly-checked";
+    /// Several locks are acquired one by one in the order given.
+    SeveralInAnyOrder = "several-in-any-order";
+    /// A lease is believed.
+    LeaseWithoutProof = "lease-without-proof";
+    /// A key of a lease counts though the command that set it had no answer.
+    LeaseDoubtfulKeysVote = "lease-doubtful-keys-vote";
+    /// A guard that became a lease releases the lock.
+    LeaseReleasedOnDrop = "lease-released-on-drop";
+    /// Keys of a lease that is lost are left where they are.
+    LeaseLostLeavesKeys = "lease-lost-leaves-keys";
+    /// A shutdown does not wait for guards that were dropped just before.
+    ShutdownForgetsDropped = "shutdown-forgets-dropped";
+    /// A shutdown does not know of attempts under way.
+    ShutdownForgetsAttempts = "shutdown-forgets-attempts";
+    /// A shutdown does not know of locks that were resumed where they had been handed over.
+    ShutdownForgetsResumed = "shutdown-forgets-resumed";
 }
 
 /// The number of the active mutant plus one.

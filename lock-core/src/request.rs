@@ -182,7 +182,9 @@ impl LockRequest {
         let several = self.several.as_deref();
         let all = several.unwrap_or(std::slice::from_ref(&self.resource));
         let mut resources = all.to_vec();
-        resources.sort_unstable();
+        if !mutant!(SeveralInAnyOrder) {
+            resources.sort_unstable();
+        }
         resources.into_iter().map(|resource| Self {
             resource,
             several: None,

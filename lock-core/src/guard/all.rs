@@ -57,6 +57,11 @@ impl HeldLock for HeldAll {
 
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
         let extended = join_all(self.guards.iter().map(|guard| guard.extend(ttl))).await;
+        let is_lost = |result: &Result<(), _>| matches!(result, Err(ExtendError::Lost));
+        if extended.iter().any(is_lost) {
+            // Nothing stands of the others either, whatever came of them.
+            return Err(ExtendError::Lost);
+        }
         extended.into_iter().collect()
     }
 

@@ -196,7 +196,13 @@ impl<'a> Acquire<'a> {
         }
         let mut trying = Trying::new(attempt, asking);
         let attempt = Arc::clone(trying.calls.attempt());
-        self.engine.holders.add(&attempt);
+        if !mutant!(ShutdownForgetsAttempts) {
+            self.engine.holders.add(&attempt);
+        }
+        // A shutdown may have come in between, and does not know of it then.
+        if self.engine.holders.is_shut() {
+            attempt.end();
+        }
         trying.vote().await;
         let now = self.runtime.now();
         let mut valid_until = attempt.started.saturating_add(attempt.timing.validity);
@@ -222,6 +228,9 @@ impl<'a> Acquire<'a> {
             attempt.extend_validity(valid_until);
             if let Some(renewal) = self.plan.renewal {
                 renewer::start(&attempt, renewal);
+            }
+            if mutant!(ShutdownForgetsAttempts) {
+                self.engine.holders.add(&attempt);
             }
             return Ok(Held::new(attempt, Arc::clone(&self.plan.resource)));
         }

@@ -166,8 +166,9 @@ impl Attempt {
     /// A quorum of nodes has said that the lock is not ours. Whoever knows that must not call it
     /// valid, and nothing revives it.
     pub(crate) fn lose(&self) {
-        self.end();
-        if self.loss.tell() {
+        // Who has released the lock, or handed it over, does not lose it.
+        let is_news = self.end() || mutant!(ReleaseAsLoss);
+        if is_news && self.loss.tell() {
             self.tell_of(Loss::NotOurs);
         }
     }
@@ -178,12 +179,15 @@ impl Attempt {
         trace::lost(self.keys.first(), loss, held);
     }
 
-    /// From now on nothing may be set, and late grants are released.
-    pub(crate) fn end(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(renewed) = self.renewed.get() {
+    /// From now on nothing may be set, and late grants are released. Whether it was not over before.
+    pub(crate) fn end(&self) -> bool {
+        let was_over = self.is_over.swap(true, Ordering::SeqCst);
+        if let Some(renewed) = self.renewed.get()
+            && !mutant!(RenewalOutlivesRelease)
+        {
             self.engine.renewals.forget(renewed);
         }
+        !was_over
     }
 
     /// The same by a release, which comes in time if the lock was still valid.
@@ -233,6 +237,8 @@ impl Attempt {
             Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
             Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
             Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
+            // A cluster that refuses several keys at once has set none of them.
+            Err(error) if error.is_cross_slot() => self.untouch(node),
             Err(_) => self.doubt(self.runtime.now()),
         }
     }
@@ -291,7 +297,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        self.engine.holders.remove(&self.token);
+        self.engine.holders.remove(self);
     }
 }
 

@@ -302,7 +302,7 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
             attempt.note_acquire(node, &vote);
             let may_be_set = match &vote {
                 Ok(answer) => *answer == AcquireAnswer::Granted,
-                Err(error) => error.kind() != NodeErrorKind::NotSent,
+                Err(error) => error.kind() != NodeErrorKind::NotSent && !error.is_cross_slot(),
             };
             // A release that has its answer already went before, against the rules.
             let may_be_left = may_be_behind || !attempt.touched().contains(node);

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::held::Held;
 use super::protocol::NodeSet;
 use super::{extend, release, renewer};
-use crate::error::ResumeError;
+use crate::error::{ExtendError, ResumeError};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::node::Token;
@@ -16,7 +16,7 @@ use crate::request::LockRequest;
 /// Makes data of a lock that is held, which its guard then neither extends nor releases any more.
 pub(crate) fn hand_over(attempt: &Attempt) -> Option<Lease> {
     let remaining = attempt.remaining();
-    if remaining.is_zero() || !release::leave(attempt) {
+    if remaining.is_zero() || !(mutant!(LeaseReleasedOnDrop) || release::leave(attempt)) {
         return None;
     }
     let now = attempt.runtime.now();
@@ -43,12 +43,17 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     let now = runtime.now();
     let attempt = Arc::new(Attempt::with_token(engine, &runtime, &plan, now, token));
     engine.holders.add(&attempt);
+    // A shutdown may have come in between, and does not know of it then.
+    if engine.holders.is_shut() {
+        return Err(ResumeError::ShutDown);
+    }
     // The key may be anywhere. Nodes that had not granted it may have had no answer yet, and do not
     // count before that is settled.
     let all = NodeSet::all(engine.members.len());
     for node in all.iter() {
         attempt.touch(node);
-        attempt.set_granted(node, NodeSet(lease.granted).contains(node));
+        let is_granted = NodeSet(lease.granted).contains(node);
+        attempt.set_granted(node, is_granted || mutant!(LeaseDoubtfulKeysVote));
     }
     if attempt.granted() != all {
         attempt.doubt(now);
@@ -57,7 +62,19 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     if !hold.is_zero() {
         attempt.hold_until(now.saturating_add(hold));
     }
-    extend::resume(&attempt).await?;
+    if mutant!(LeaseWithoutProof) {
+        attempt.extend_validity(now.saturating_add(attempt.timing.validity));
+    } else if let Err(error) = extend::resume(&attempt).await {
+        // Nobody can resume it any more, so nobody else gives back what some nodes still have.
+        if matches!(error, ExtendError::Lost) && !mutant!(LeaseLostLeavesKeys) {
+            release::release_in_background(&attempt);
+        }
+        // A shutdown releases whatever it finds under way.
+        return Err(match engine.holders.is_shut() {
+            true => ResumeError::ShutDown,
+            false => error.into(),
+        });
+    }
     if let Some(renewal) = plan.renewal {
         renewer::start(&attempt, renewal);
     }

@@ -10,7 +10,9 @@ use crate::node::Token;
 /// So many parts, each with a lock of its own, that threads seldom meet.
 const SHARDS: usize = 16;
 
-type Shard = HashMap<Token, Weak<Attempt>>;
+/// By address, which an attempt has for itself while it lives: a token may be that of another one
+/// too, when a lock was handed over and resumed in the same process.
+type Shard = HashMap<usize, Weak<Attempt>>;
 
 /// The attempts of one `Redlock` of which something may be left somewhere.
 #[derive(Debug, Default)]
@@ -33,13 +35,13 @@ impl Holders {
     /// To be called before anything is sent for it.
     pub(super) fn add(&self, attempt: &Arc<Attempt>) {
         let weak = Arc::downgrade(attempt);
-        let replaced = self.shard(&attempt.token).insert(attempt.token, weak);
+        let replaced = self.shard(&attempt.token).insert(address(attempt), weak);
         drop(replaced);
     }
 
     /// Nobody holds it any more, and no call is under way for it.
-    pub(super) fn remove(&self, token: &Token) {
-        let removed = self.shard(token).remove(token);
+    pub(super) fn remove(&self, attempt: &Attempt) {
+        let removed = self.shard(&attempt.token).remove(&address(attempt));
         drop(removed);
     }
 
@@ -59,6 +61,17 @@ impl Holders {
         let letter = token.as_bytes().last().copied().unwrap_or_default();
         locked(&self.shards[usize::from(letter) % SHARDS])
     }
+}
+
+fn address(attempt: &Attempt) -> usize {
+    if mutant!(ShutdownForgetsResumed) {
+        // The same for all of one token.
+        let bytes = attempt.token.as_bytes().iter();
+        return bytes.fold(0_usize, |sum, byte| {
+            sum.wrapping_mul(31) + usize::from(*byte)
+        });
+    }
+    std::ptr::from_ref(attempt).addr()
 }
 
 fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {

@@ -65,7 +65,10 @@ impl Keys {
                 keep,
             },
             Self::Several(keys) => Operation::ReleaseAll {
-                keys: Arc::clone(keys),
+                keys: match mutant!(SeveralPartlyReleased) {
+                    true => Arc::from([Arc::clone(&keys[0])]),
+                    false => Arc::clone(keys),
+                },
                 token,
                 keep,
             },

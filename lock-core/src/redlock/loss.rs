@@ -32,6 +32,10 @@ impl LossSignal {
             let is_news = !mem::replace(&mut state.is_lost, true);
             (is_news, mem::take(&mut state.waiting))
         };
+        if mutant!(LossOnExpiryOnly) {
+            std::mem::forget(waiting);
+            return is_news;
+        }
         // Dropping them wakes the waiters: foreign code, which must not run under the lock.
         drop(waiting);
         is_news
@@ -63,16 +67,19 @@ pub(crate) async fn lost(attempt: Arc<Attempt>) -> Loss {
         let Some(told) = attempt.loss.listen() else {
             return Loss::NotOurs;
         };
-        if attempt.is_over() {
+        if attempt.is_over() && !mutant!(LossAfterRelease) {
             return pending().await;
         }
-        let left = attempt.remaining_at(attempt.runtime.now());
+        let mut left = attempt.remaining_at(attempt.runtime.now());
         if left.is_zero() {
             // A release may have come in between.
-            match attempt.is_over() {
+            match attempt.is_over() && !mutant!(LossAfterRelease) {
                 true => continue,
                 false => return Loss::Expired,
             }
+        }
+        if mutant!(LossLate) {
+            left += attempt.timing.node_timeout / 2;
         }
         // It may have been extended when this time is over.
         select(told, attempt.runtime.sleep(left)).await;

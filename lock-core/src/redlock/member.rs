@@ -129,11 +129,15 @@ impl Member {
 
     /// How long the node may take: while it has never answered, its client has to connect first.
     pub(crate) fn within(&self, node_timeout: Duration, connect_timeout: Duration) -> Duration {
-        if self.health().has_answered() {
+        if self.has_answered() {
             node_timeout
         } else {
             node_timeout.max(connect_timeout)
         }
+    }
+
+    pub(super) fn has_answered(&self) -> bool {
+        self.health().has_answered()
     }
 
     pub(super) fn debts(&self) -> MutexGuard<'_, Debts> {

@@ -66,7 +66,12 @@ pub(super) async fn run(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, locks: V
             renewing.round.ballots.record(node, Err(error));
             continue;
         }
-        renewing.round.ballots.ask(node, started, within);
+        // A node that has never answered has longer to connect. Another try is not put off for it.
+        let patience = match mutant!(RenewalWaitsForConnects) {
+            true => within,
+            false => node_timeout,
+        };
+        renewing.round.ballots.ask(node, started, patience);
         let (engine, entries, command) =
             (Arc::clone(&engine), Arc::clone(&entries), command.clone());
         calls.push(Box::pin(async move {
@@ -111,7 +116,11 @@ impl Renewing {
                 Either::Right(((), _)) => {
                     let now = self.runtime.now().max(until);
                     for node in self.round.ballots.expire(now).iter() {
-                        engine.members[node].overdue(self.node_timeout);
+                        let member = &engine.members[node];
+                        // The call of one that connects says so itself when its time is over.
+                        if member.has_answered() {
+                            member.overdue(self.node_timeout);
+                        }
                     }
                 }
             }
@@ -170,14 +179,18 @@ impl Renewing {
         };
         match verdict {
             // What ended meanwhile is not revived.
-            _ if left.is_zero() => {
+            _ if left.is_zero() && !mutant!(RenewalRevives) => {
                 if !lock.is_over() {
                     lock.tell_of(Loss::Expired);
                 }
                 Duration::ZERO
             }
             ExtendVerdict::Extended => {
-                let valid_until = self.started.saturating_add(lock.timing.validity);
+                let started = match mutant!(RenewalFromReplies) {
+                    true => now,
+                    false => self.started,
+                };
+                let valid_until = started.saturating_add(lock.timing.validity);
                 lock.extend_validity(valid_until);
                 let missing = self.round.missing(place);
                 if !missing.is_empty() {
@@ -191,7 +204,8 @@ impl Renewing {
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable => {
-                if let Some(at) = renewed.renewal.retry_at(now, left, self.node_timeout) {
+                let retry_at = renewed.renewal.retry_at(now, left, self.node_timeout);
+                if let Some(at) = retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
                     renewer::put(lock, at);
                 }
                 Duration::ZERO

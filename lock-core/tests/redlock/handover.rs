@@ -86,6 +86,17 @@ async fn a_lease_that_came_too_late_is_lost_and_touches_no_successor() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_lock_whose_lease_is_lost_is_given_back() {
+    let nodes = nodes(5);
+    let lease = lease(&nodes).await;
+    nodes[..3].iter().for_each(MemoryNode::forget);
+    let locks = locks(&nodes);
+    assert!(matches!(locks.resume(&lease).await, Err(ResumeError::Lost)));
+    settle().await;
+    assert_eq!(holding(&nodes, KEY), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_leaves_the_lease_as_it_was() {
     let nodes = nodes(5);
     let lease = lease(&nodes).await;

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use async_trait::async_trait;
+use lock_core::node::{Command, Operation, RedisNode, Subscription};
 use lock_core::{
-    DistributedLock, DistributedLockExt, ExtendError, LockRequest, Loss, Redlock, ReleaseError,
-    WithLockError,
+    DistributedLock, DistributedLockExt, ExtendError, LockRequest, Loss, NodeError, Redlock,
+    ReleaseError, Reply, WithLockError,
 };
 use lock_testkit::{Fault, MemoryNode};
 use tokio::time::{Instant, sleep, timeout};
@@ -47,6 +50,39 @@ async fn an_extension_puts_the_end_off() {
     let start = Instant::now();
     assert_eq!(lost.await, Loss::Expired);
     assert!(start.elapsed() > 4000 * MS, "{:?}", start.elapsed());
+}
+
+/// What was called later overtakes extensions, as on a connection that was replaced.
+#[derive(Debug)]
+struct Overtaken(MemoryNode);
+
+#[async_trait]
+impl RedisNode for Overtaken {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        if matches!(command.operation(), Operation::Extend { .. }) {
+            sleep(5 * MS).await;
+        }
+        self.0.execute(command, within).await
+    }
+
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+        self.0.subscribe(channel).await
+    }
+
+    fn label(&self) -> &str {
+        self.0.label()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_releases_a_lock_while_he_extends_it_does_not_lose_it() {
+    let lock = Redlock::new(nodes(5).into_iter().map(Overtaken)).unwrap();
+    let guard = lock.lock(request(1000)).await.unwrap();
+    let lost = guard.lost();
+    let (extended, released) = tokio::join!(guard.extend(1000 * MS), guard.release());
+    assert!(matches!(extended, Err(ExtendError::Lost)));
+    released.unwrap();
+    assert!(timeout(60_000 * MS, lost).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,6 +60,23 @@ async fn a_lock_outlives_its_ttl_for_as_long_as_its_guard_lives() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_has_never_answered_does_not_keep_the_others_from_another_try() {
+    let nodes = nodes(3);
+    let locks = locks(&nodes);
+    // It is given a second to connect, which is more than the lock has.
+    nodes[2].set_fault(Fault::Hang);
+    let request = LockRequest::new(KEY).ttl(900 * MS).auto_extend(true);
+    let guard = locks.lock(request).await.unwrap();
+    sleep(200 * MS).await;
+    nodes[1].set_fault(Fault::Refuse);
+    // The first extension falls into this time.
+    sleep(200 * MS).await;
+    nodes[1].heal();
+    sleep(3000 * MS).await;
+    assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_guard_that_is_dropped_is_not_extended_any_more() {
     let nodes = nodes(5);
     let locks = locks(&nodes);

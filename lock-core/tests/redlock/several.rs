@@ -177,6 +177,9 @@ mod apart {
 
     use super::*;
 
+    /// Releases of several keys at once: there is nothing to release that way.
+    static RELEASES_OF_SEVERAL: AtomicUsize = AtomicUsize::new(0);
+
     #[derive(Debug)]
     struct Cluster(MemoryNode);
 
@@ -191,6 +194,8 @@ mod apart {
                 _ => 1,
             };
             if keys > 1 {
+                let is_release = matches!(command.operation(), Operation::ReleaseAll { .. });
+                RELEASES_OF_SEVERAL.fetch_add(usize::from(is_release), Ordering::SeqCst);
                 let line = "CROSSSLOT Keys in request don't hash to the same slot";
                 return Err(NodeError::server(line));
             }
@@ -237,6 +242,21 @@ mod apart {
         drop(locks.lock(all(&["b", "a"])).await.unwrap());
         settle().await;
         assert!(nodes.iter().all(|node| node.keys().is_empty()));
+        assert_eq!(RELEASES_OF_SEVERAL.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_loss_of_one_is_told_even_if_too_few_nodes_answered_for_another() {
+        let nodes = nodes(3);
+        let locks = Redlock::new(nodes.iter().cloned().map(Cluster)).unwrap();
+        let guard = locks.lock(all(&["a", "b"])).await.unwrap();
+        settle().await;
+        nodes[0].set_fault(Fault::Refuse);
+        assert!(nodes[2].remove("a"), "two do not know");
+        assert!(nodes[1..].iter().all(|node| node.remove("b")), "lost");
+        let extended = guard.extend(3000 * MS).await;
+        assert!(matches!(extended, Err(ExtendError::Lost)), "{extended:?}");
+        assert!(!guard.is_valid());
     }
 
     #[tokio::test(start_paused = true)]

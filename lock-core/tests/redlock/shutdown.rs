@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use lock_core::{AcquireError, DistributedLockExt, LockGuard, LockRequest, ReleaseError};
+use lock_core::{
+    AcquireError, DistributedLockExt, LockGuard, LockRequest, ReleaseError, ResumeError,
+};
 use lock_testkit::{Fault, MemoryNode};
 use tokio::time::sleep;
 
@@ -95,6 +97,38 @@ async fn an_acquire_under_way_does_not_slip_through() {
         }
         assert!(is_empty(&nodes), "after {delay} ms");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_handed_over_and_resumed_in_one_process_is_released() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    // Keeps the first attempt for longer than its guard.
+    let lost = guard.lost();
+    let lease = guard.into_lease().unwrap();
+    let resumed = locks.resume(&lease).await.unwrap();
+    drop(lost);
+    locks.shutdown().await.unwrap();
+    assert!(is_empty(&nodes));
+    assert!(!resumed.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_resumes_meanwhile_is_told() {
+    let nodes = nodes(5);
+    let (locks, other) = (locks(&nodes), locks(&nodes));
+    let lease = other.lock(KEY).await.unwrap().into_lease().unwrap();
+    nodes
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Delay(5 * MS)));
+    let resuming = locks.clone();
+    let resuming = tokio::spawn(async move { resuming.resume(&lease).await.map(drop) });
+    sleep(MS).await;
+    locks.shutdown().await.unwrap();
+    let refused = resuming.await.unwrap();
+    assert!(matches!(refused, Err(ResumeError::ShutDown)), "{refused:?}");
+    assert!(is_empty(&nodes));
 }
 
 #[tokio::test(start_paused = true)]

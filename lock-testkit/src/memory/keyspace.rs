@@ -154,13 +154,17 @@ impl Keyspace {
         expires_at: Duration,
         at: Duration,
     ) -> Reply {
-        for key in keys {
+        let checked = match mutant!(SeveralPartlyChecked) {
+            true => &keys[..1],
+            false => keys,
+        };
+        for key in checked {
             if let Some(entry) = self.live(key, at).filter(|entry| !entry.value.is(token)) {
                 return entry.told(at);
             }
         }
         for key in keys {
-            if self.live(key, at).is_none() {
+            if self.live(key, at).is_none() || mutant!(SeveralPartlyChecked) {
                 self.set_token(key, token, expires_at, at);
             }
         }

@@ -1,8 +1,9 @@
 //! What holders believe, in true time, and whether the servers bear it out.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use lock_core::LockGuard;
+use lock_core::{LockGuard, LockRequest};
 
 use super::ledger::Hold;
 use super::marks::Mark;
@@ -13,51 +14,52 @@ use super::world::World;
 const JUST_BEFORE: Duration = Duration::from_micros(1);
 
 impl World {
-    /// A client was handed a guard that says that so much remains.
-    pub(crate) fn begin_hold(
+    /// A client was handed a guard that says that so much remains. One belief for each resource.
+    pub(crate) fn begin_holds(
         &mut self,
         client: ClientId,
         guard: &LockGuard,
+        request: &LockRequest,
+        began: Duration,
         remaining: Duration,
-    ) -> usize {
+    ) -> Range<usize> {
         let now = self.now;
+        let first = self.ledger.holds.len();
         let attempt = self.ledger.attempt_of(guard.token());
-        let Some(attempt) = attempt else {
-            // A lock of another kind: the belief counts all the same, but not what servers hold.
-            let hold = Hold {
+        let mut keys = request.resources().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        if let (Some(attempt), [key]) = (attempt, &mut keys[..]) {
+            *key = attempt.key().to_vec();
+        }
+        let holds = keys.into_iter().map(|key| {
+            // A lock of another kind, or one of several that were acquired one by one: the belief
+            // counts all the same, but not what servers hold.
+            let attempt = attempt.filter(|attempt| attempt.keys.contains(&key));
+            Hold {
                 client,
-                key: guard.resource().to_vec(),
-                token: None,
-                asked_at: now,
+                key,
+                token: attempt.map(|attempt| attempt.token),
+                asked_at: attempt.map_or(began, |attempt| attempt.started),
                 acquired_at: now,
                 believed_until: now,
                 ended_at: None,
-            };
-            return self.push_hold(hold, remaining);
-        };
-        let hold = Hold {
-            client,
-            key: attempt.key.clone(),
-            token: Some(attempt.token),
-            asked_at: attempt.started,
-            acquired_at: now,
-            believed_until: now,
-            ended_at: None,
-        };
-        self.push_hold(hold, remaining)
-    }
-
-    fn push_hold(&mut self, hold: Hold, remaining: Duration) -> usize {
-        let number = self.ledger.holds.len();
-        let client = hold.client.0;
-        self.note(|| format!("client {client}: holds, {remaining:?} left"));
-        self.ledger.holds.push(hold);
-        self.renew_hold(number, remaining);
-        number
+            }
+        });
+        let holds = holds.collect::<Vec<_>>();
+        self.ledger.holds.extend(holds);
+        self.note(|| format!("client {}: holds, {remaining:?} left", client.0));
+        let holds = first..self.ledger.holds.len();
+        self.renew_holds(&holds, remaining);
+        holds
     }
 
     /// The holder believes that so much remains.
-    pub(crate) fn renew_hold(&mut self, number: usize, remaining: Duration) {
+    pub(crate) fn renew_holds(&mut self, holds: &Range<usize>, remaining: Duration) {
+        for number in holds.clone() {
+            self.renew_hold(number, remaining);
+        }
+    }
+
+    fn renew_hold(&mut self, number: usize, remaining: Duration) {
         let now = self.now;
         let hold = &self.ledger.holds[number];
         let clock = &self.clients[hold.client.0].monotonic;
@@ -76,17 +78,30 @@ impl World {
     }
 
     /// The holder gives the lock back; `true` if he had not before.
-    pub(crate) fn end_hold(&mut self, number: usize) -> bool {
+    pub(crate) fn end_holds(&mut self, holds: &Range<usize>) -> bool {
         let now = self.now;
-        let hold = &mut self.ledger.holds[number];
-        if hold.ended_at.is_some() {
-            return false;
+        for hold in &mut self.ledger.holds[holds.clone()] {
+            if hold.ended_at.is_some() {
+                return false;
+            }
+            hold.ended_at = Some(now);
         }
-        hold.ended_at = Some(now);
+        let hold = self.ledger.holds[holds.start].clone();
         if now > hold.believed_until {
             self.mark(Mark::Expired);
         }
+        if let Some(attempt) = hold.token.and_then(|token| self.ledger.known(&token)) {
+            attempt.ended_at = Some(now);
+        }
         true
+    }
+
+    /// A quorum has confirmed that.
+    pub(crate) fn note_released(&mut self, holds: &Range<usize>) {
+        let token = self.ledger.holds[holds.start].token;
+        if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
+            attempt.is_released = true;
+        }
     }
 
     /// The lock was asked to stay taken until then by the client's clock, release or not.

@@ -11,16 +11,18 @@ use super::stage::Seat;
 /// A call to acquire, until it ends or is dropped.
 pub(crate) struct Calling<'a> {
     seat: &'a Seat,
-    key: Vec<u8>,
-    began: Duration,
+    keys: Vec<Vec<u8>>,
+    pub(crate) began: Duration,
     has_ended: bool,
 }
 
 impl<'a> Calling<'a> {
     pub(crate) fn new(seat: &'a Seat, request: &LockRequest) -> Self {
+        let mut keys = request.resources().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        keys.sort_unstable();
         Self {
             seat,
-            key: request.resource().to_vec(),
+            keys,
             began: seat.shared.world().now,
             has_ended: false,
         }
@@ -36,6 +38,7 @@ impl<'a> Calling<'a> {
                 CallResult::Unavailable(votes(&error.nodes)),
                 Mark::Unavailable,
             ),
+            Err(AcquireError::ShutDown) => (CallResult::ShutDown, Mark::ShutDown),
             Err(AcquireError::TooSlow(_)) => (CallResult::TooSlow, Mark::TooSlow),
             Err(_) => (CallResult::Other, Mark::Cancelled),
         };
@@ -52,10 +55,13 @@ impl<'a> Calling<'a> {
         let mut world = self.seat.shared.world();
         world.mark(mark);
         let (client, ended) = (self.seat.client, world.now);
+        if result == CallResult::Acquired {
+            world.judge_shutdown(client, "acquired");
+        }
         world.note(|| format!("client {}: acquire ended: {result:?}", client.0));
         let facts = CallFacts {
             client,
-            key: self.key.clone(),
+            keys: self.keys.clone(),
             began: self.began,
             ended,
             result,

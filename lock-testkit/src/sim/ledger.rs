@@ -44,11 +44,29 @@ pub(crate) struct Dealing {
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptFacts {
     pub(crate) client: ClientId,
-    pub(crate) key: Vec<u8>,
+    pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) token: Token,
     /// The true moment of its first command.
     pub(crate) started: Duration,
     pub(crate) dealings: [Dealing; MAX_SERVERS],
+    /// Who has to see to it that no key is left; nobody while it is under way as a lease, or was
+    /// forgotten.
+    pub(crate) owner: Option<ClientId>,
+    /// When its guard ended: released, dropped, or made a lease.
+    pub(crate) ended_at: Option<Duration>,
+    /// It is not extended automatically after that; `None` if it never is.
+    pub(crate) extends_until: Option<Duration>,
+    /// Until when it was valid for who made a lease of it.
+    pub(crate) leased_until: Option<Duration>,
+    /// A quorum of nodes has confirmed its release.
+    pub(crate) is_released: bool,
+}
+
+impl AttemptFacts {
+    /// The key that stands for all.
+    pub(crate) fn key(&self) -> &[u8] {
+        self.keys.first().map_or(&[], |key| key)
+    }
 }
 
 /// A lock that somebody believes to hold.
@@ -97,6 +115,7 @@ pub(crate) enum CallResult {
     Unavailable(Vec<Told>),
     TooSlow,
     Cancelled,
+    ShutDown,
     Other,
 }
 
@@ -104,7 +123,8 @@ pub(crate) enum CallResult {
 #[derive(Clone, Debug)]
 pub(crate) struct CallFacts {
     pub(crate) client: ClientId,
-    pub(crate) key: Vec<u8>,
+    /// In the order of their bytes.
+    pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
     pub(crate) result: CallResult,
@@ -192,11 +212,16 @@ impl Ledger {
         self.attempts.iter().rev().find(is_it)
     }
 
+    /// The attempt of a guard that was handed out.
+    pub(crate) fn known(&mut self, token: &Token) -> Option<&mut AttemptFacts> {
+        self.attempts.get_mut(*self.by_token.get(token)?)
+    }
+
     /// The attempt with a token, which a command to some server has just named.
     pub(crate) fn attempt_mut(
         &mut self,
         client: ClientId,
-        key: &[u8],
+        keys: &[&[u8]],
         token: Token,
         now: Duration,
     ) -> &mut AttemptFacts {
@@ -205,10 +230,15 @@ impl Ledger {
         if index == next {
             self.attempts.push(AttemptFacts {
                 client,
-                key: key.to_vec(),
+                keys: keys.iter().map(|key| key.to_vec()).collect(),
                 token,
                 started: now,
                 dealings: [Dealing::default(); MAX_SERVERS],
+                owner: Some(client),
+                ended_at: None,
+                extends_until: None,
+                leased_until: None,
+                is_released: false,
             });
         }
         &mut self.attempts[index]

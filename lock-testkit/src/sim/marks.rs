@@ -85,6 +85,28 @@ marks! {
     Unavailable: "calls that found an outage", SOON;
     /// A call won too late.
     TooSlow: "calls that won too late", RARE;
+    /// A call was refused because the lock was shut down.
+    ShutDown: "calls refused by a shutdown", SOON;
+    /// A lock was shut down in time.
+    ShutdownDone: "shutdowns", SOON;
+    /// A shutdown had locks left.
+    ShutdownFailed: "shutdowns that left locks", SOON;
+    /// The end of a validity was told.
+    LostExpired: "losses told at the end of the validity", SOON;
+    /// A loss was told before the validity ended.
+    LostNotOurs: "losses told before that", SOON;
+    /// A lock was handed over.
+    HandedOver: "locks handed over", SOON;
+    /// A lock that was handed over was resumed.
+    Resumed: "leases resumed", SOON;
+    /// A lease came too late.
+    ResumeLost: "leases that came too late", SOON;
+    /// Too few nodes answered to resume a lease.
+    ResumeUnavailable: "resumes during an outage", SOON;
+    /// Automatic extensions kept a lock beyond its first validity.
+    Renewed: "locks kept by automatic extension", SOON;
+    /// Locks of several resources.
+    Several: "several resources locked together", SOON;
     /// A call was dropped by its caller.
     Cancelled: "calls cancelled", SOON;
     /// A lock was released and known to be.

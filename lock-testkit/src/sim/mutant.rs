@@ -81,6 +81,22 @@ const STALLING: Bias = Bias::Faults(
     &[FaultKind::Stall, FaultKind::PartitionRequests],
 );
 
+/// What goes on for long enough that it must be extended, or told that it was not.
+const RENEWING: Bias = Bias::Workload("renewing");
+const LOSING_LOCKS: Bias = Bias::Workload("losing");
+const PAIRING: Bias = Bias::Workload("pairing");
+const HANDING: Bias = Bias::Workload("handing");
+const SHUTTING: Bias = Bias::Workload("shutting");
+
+/// Locks that are handed over while commands that set their keys are under way.
+const HANDING_DOUBTS: Bias = Bias::Faults("handing", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
+/// Nodes that cannot be reached from the beginning on, and others that miss an extension.
+const CONNECTING: Bias = Bias::Faults("renewing", &[FaultKind::Partition, FaultKind::LoseReplies]);
+
+/// Releases that overtake extensions.
+const OVERTAKING: Bias = Bias::Faults("losing", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
 /// All mutants.
 pub const MUTANTS: &[Mutant] = &[
     mutant("quorum-minus-one", "exclusion", Bias::None),
@@ -108,4 +124,25 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("extend-without-compare", "belief", STALLING),
     mutant("extend-creates", "leftovers", Bias::None),
     mutant("extend-shortens", "belief", Bias::None),
+    mutant("renewal-outlives-release", "renewal", Bias::None),
+    mutant("renewal-revives", "renewal", RENEWING),
+    mutant("renewal-by-reachable", "belief", RENEWING),
+    mutant("renewal-from-replies", "belief", RENEWING),
+    mutant("renewal-never-retries", "renewal", RENEWING),
+    mutant("renewal-waits-for-connects", "renewal", CONNECTING),
+    mutant("max-hold-ignored", "renewal", Bias::None),
+    mutant("loss-on-expiry-only", "loss", LOSING_LOCKS),
+    mutant("loss-late", "loss", Bias::None),
+    mutant("loss-after-release", "loss", Bias::None),
+    mutant("release-as-loss", "loss", OVERTAKING),
+    mutant("several-partly-released", "leftovers", Bias::None),
+    mutant("several-partly-checked", "exclusion", Bias::None),
+    mutant("several-in-any-order", "liveness", PAIRING),
+    mutant("lease-without-proof", "belief", Bias::None),
+    mutant("lease-doubtful-keys-vote", "belief", HANDING_DOUBTS),
+    mutant("lease-released-on-drop", "handing", Bias::None),
+    mutant("lease-lost-leaves-keys", "leftovers", HANDING),
+    mutant("shutdown-forgets-dropped", "shutdown", SHUTTING),
+    mutant("shutdown-forgets-attempts", "shutdown", Bias::None),
+    mutant("shutdown-forgets-resumed", "shutdown", SHUTTING),
 ];

@@ -15,9 +15,10 @@ use lock_core::node::{
 use super::ledger::Told;
 use super::marks::Mark;
 use super::network::{Cell, EndpointId, Request};
+use super::operation::{is_acquire, is_release, locks_of};
 use super::shared::Shared;
 use super::timer::Sleep;
-use super::world::{World, token_of};
+use super::world::World;
 
 /// Who had less time than this is not suspect when it did not answer.
 const SUSPICIOUS: Duration = Duration::from_millis(10);
@@ -194,34 +195,33 @@ impl World {
         endpoint.in_flight += 1;
         endpoint.peak = endpoint.peak.max(endpoint.in_flight);
         let was_suspect = endpoint.is_suspect;
-        let Some(token) = token_of(operation) else {
-            return false;
-        };
-        let now = self.now;
-        let attempt = self
-            .ledger
-            .attempt_mut(id.client, operation.key(), token, now);
-        let dealing = &mut attempt.dealings[id.server.0];
-        match operation {
-            Operation::Extend { .. } => dealing.extends += 1,
-            Operation::Release { .. } => {
+        let mut is_probe = false;
+        for (token, keys) in locks_of(operation) {
+            let now = self.now;
+            let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
+            let dealing = &mut attempt.dealings[id.server.0];
+            if is_release(operation) {
                 dealing.releases += 1;
                 if std::mem::take(&mut dealing.is_late) {
                     self.mark(Mark::LateGrantReleased);
                 }
-            }
-            _ => {
+            } else if is_acquire(operation) {
                 dealing.asked += 1;
                 if dealing.extends > 0 {
                     // It sets the key again for a lock that is held, whatever the server's state.
                     self.mark(Mark::Healed);
                 } else if was_suspect {
                     self.begin_probe(id, within);
-                    return true;
+                    is_probe = true;
+                }
+            } else {
+                dealing.extends += 1;
+                if !with_source {
+                    self.judge_renewal(id.client, token);
                 }
             }
         }
-        false
+        is_probe
     }
 
     fn begin_probe(&mut self, id: EndpointId, within: Duration) {
@@ -251,6 +251,7 @@ impl World {
             Err(error) => (Told::Failed, failure(error)),
         };
         let kind = result.as_ref().map_err(NodeError::kind);
+        let now = self.now;
         let endpoint = self.endpoint(id);
         endpoint.in_flight -= 1;
         match kind {
@@ -258,29 +259,26 @@ impl World {
             Err(NodeErrorKind::NoAnswer) if within >= SUSPICIOUS => endpoint.is_suspect = true,
             Err(_) => {}
         }
-        let is_acquire = !matches!(
-            operation,
-            Operation::Release { .. } | Operation::Extend { .. }
-        );
+        match result {
+            Ok(_) => endpoint.has_answered = true,
+            Err(_) => endpoint.failed_at = now,
+        }
+        let is_acquire = is_acquire(operation);
         if is_acquire || told == Told::Failed {
             self.mark(mark);
         }
-        let Some(token) = token_of(operation) else {
-            return;
-        };
-        let now = self.now;
-        let attempt = self
-            .ledger
-            .attempt_mut(id.client, operation.key(), token, now);
-        let dealing = &mut attempt.dealings[id.server.0];
-        if is_acquire {
-            dealing.told = told;
-            dealing.told_at = now;
-            dealing.is_late = told == Told::Granted && dealing.releases > 0;
-        } else if matches!(operation, Operation::Release { .. }) {
-            let was_owed = std::mem::replace(&mut dealing.is_owed, told == Told::Failed);
-            if was_owed && told != Told::Failed {
-                self.mark(Mark::DebtCollected);
+        for (token, keys) in locks_of(operation) {
+            let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
+            let dealing = &mut attempt.dealings[id.server.0];
+            if is_acquire {
+                dealing.told = told;
+                dealing.told_at = now;
+                dealing.is_late = told == Told::Granted && dealing.releases > 0;
+            } else if is_release(operation) {
+                let was_owed = std::mem::replace(&mut dealing.is_owed, told == Told::Failed);
+                if was_owed && told != Told::Failed {
+                    self.mark(Mark::DebtCollected);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ use super::server::ServerId;
 use super::simulation::Sim;
 use super::stage::{Seat, Stage};
 use super::tasks::ClientId;
+use super::workload::pairing::RESOURCES;
 
 /// How long after all work and all faults everything must be tidy: releases that are owed are sent
 /// again at least once a second, and a connect takes a second at most.
@@ -61,7 +62,9 @@ impl Run {
                 let attempt = fact.and_then(|fact| world.ledger.attempt(&fact.token));
                 let excused = excused
                     || attempt.is_some_and(|attempt| {
-                        world.clients[attempt.client.0].is_dead
+                        attempt
+                            .owner
+                            .is_none_or(|owner| world.clients[owner.0].is_dead)
                             || world.ledger.kept.contains(&attempt.token)
                     });
                 if !excused {
@@ -83,7 +86,7 @@ impl Run {
         let plan = self.stage.plan.clone();
         let bound = Duration::from_secs(2) + plan.node_timeout() * 10;
         for seat in self.stage.seats.clone() {
-            if self.sim.shared.world().clients[seat.client.0].is_dead {
+            if self.is_gone(seat.client) {
                 continue;
             }
             for resource in 0..plan.resources {
@@ -98,9 +101,45 @@ impl Run {
                 self.sim.run_for(bound * 2);
             }
         }
+        if self.sim.shared.world().is_pairing {
+            self.probe_together();
+        }
         self.sim.run_for(TIDY_WITHIN);
         self.look_for_leftovers();
         self.look_for_loose_ends();
+    }
+
+    /// All clients want all locks together, each in another order: nobody may wait for ever.
+    fn probe_together(&mut self) {
+        let plan = &self.stage.plan;
+        let bound = Duration::from_secs(10) + plan.node_timeout() * 100;
+        let (ttl, work) = (plan.ttl.max(bound), plan.node_timeout());
+        for (number, seat) in self.stage.seats.iter().enumerate() {
+            if self.is_gone(seat.client) {
+                continue;
+            }
+            let mut resources = RESOURCES;
+            resources.rotate_left(number % RESOURCES.len());
+            let request = LockRequest::all(resources).ttl(ttl).max_wait(bound);
+            let worker = seat.clone();
+            seat.work(async move {
+                match worker.locks.acquire(&request).await {
+                    Ok(guard) => {
+                        worker.sleep(work).await;
+                        drop(guard.release().await);
+                    }
+                    Err(error) => worker.no_lock(&error),
+                }
+            });
+        }
+        self.sim.run_for(bound * 2);
+    }
+
+    /// Whether the client cannot acquire anything any more.
+    fn is_gone(&self, client: ClientId) -> bool {
+        let world = self.sim.shared.world();
+        let client = &world.clients[client.0];
+        client.is_dead || client.shut_at.is_some()
     }
 
     fn longest_left(&self) -> Duration {
@@ -113,6 +152,12 @@ impl Run {
 
     /// Tasks and calls that never come to their end.
     fn look_for_loose_ends(&self) {
+        let seats = &self.stage.seats;
+        let mut alive = seats.iter().map(|seat| self.sim.tasks_alive(seat.client));
+        if alive.any(|alive| alive > 0) {
+            // Whoever extends locks looks once more, a third of the longest ttl later at most.
+            self.sim.run_for(self.stage.plan.ttl);
+        }
         for seat in &self.stage.seats {
             let alive = self.sim.tasks_alive(seat.client);
             let is_dead = self.sim.shared.world().clients[seat.client.0].is_dead;
@@ -186,7 +231,7 @@ impl Seat {
 fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
     let mut by_key: HashMap<(ClientId, &[u8]), Vec<&AttemptFacts>> = HashMap::new();
     for attempt in &ledger.attempts {
-        let key = (attempt.client, &attempt.key[..]);
+        let key = (attempt.client, attempt.key());
         by_key.entry(key).or_default().push(attempt);
     }
     let (mut splits, mut waits) = (0, 0);
@@ -194,10 +239,8 @@ fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
         if call.result != CallResult::Acquired {
             continue;
         }
-        let attempts = by_key
-            .get(&(call.client, &call.key[..]))
-            .into_iter()
-            .flatten();
+        let key = call.keys.first().map_or(&[][..], |key| key);
+        let attempts = by_key.get(&(call.client, key)).into_iter().flatten();
         let during =
             |attempt: &&&AttemptFacts| (call.began..=call.ended).contains(&attempt.started);
         let told = |attempt: &AttemptFacts, told: Told| {

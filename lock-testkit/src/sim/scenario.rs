@@ -10,6 +10,7 @@ use super::invariant::{self, Invariant};
 use super::ledger::Violation;
 use super::marks::Marks;
 use super::nemesis::Nemesis;
+use super::node::SimNode;
 use super::plan::Plan;
 use super::run::Run;
 use super::simulation::Sim;
@@ -24,7 +25,7 @@ pub type MakeLock = dyn Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + 
 pub struct Scenario {
     workloads: Vec<Box<dyn Workload>>,
     invariants: Vec<Box<dyn Invariant>>,
-    make_lock: Box<MakeLock>,
+    make_lock: Option<Box<MakeLock>>,
     traced: bool,
 }
 
@@ -33,7 +34,7 @@ impl Default for Scenario {
         Self {
             workloads: workload::all(),
             invariants: invariant::all(),
-            make_lock: Box::new(redlock),
+            make_lock: None,
             traced: false,
         }
     }
@@ -52,7 +53,7 @@ impl Scenario {
         mut self,
         make: impl Fn(&Sim, ClientId, &Plan) -> Arc<dyn DistributedLock> + Send + Sync + 'static,
     ) -> Self {
-        self.make_lock = Box::new(make);
+        self.make_lock = Some(Box::new(make));
         self
     }
 
@@ -102,6 +103,21 @@ impl Scenario {
         &*self.workloads[index]
     }
 
+    fn locks(
+        &self,
+        sim: &Sim,
+        client: ClientId,
+        plan: &Plan,
+    ) -> (Arc<dyn DistributedLock>, Option<Redlock<SimNode>>) {
+        match &self.make_lock {
+            Some(make) => (make(sim, client, plan), None),
+            None => {
+                let redlock = redlock(sim, client, plan);
+                (Arc::new(redlock.clone()), Some(redlock))
+            }
+        }
+    }
+
     fn set_up(&self, sim: &Sim, plan: &Plan) -> Stage {
         let keeps_snapshots = plan.faults.iter().any(|kind| kind.forgets());
         for _ in 0..plan.servers {
@@ -120,12 +136,16 @@ impl Scenario {
             let summary = format!("{plan:?}");
             world.note(|| summary);
         }
-        let seats = clients.into_iter().map(|client| Seat {
-            shared: Arc::clone(&sim.shared),
-            client,
-            locks: (self.make_lock)(sim, client, plan),
-            runtime: sim.runtime(client),
-            until: plan.duration,
+        let seats = clients.into_iter().map(|client| {
+            let (locks, redlock) = self.locks(sim, client, plan);
+            Seat {
+                shared: Arc::clone(&sim.shared),
+                client,
+                locks,
+                redlock,
+                runtime: sim.runtime(client),
+                until: plan.duration,
+            }
         });
         Stage {
             shared: Arc::clone(&sim.shared),
@@ -136,7 +156,7 @@ impl Scenario {
 }
 
 /// The lock under test: the production engine over the client's nodes.
-fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Arc<dyn DistributedLock> {
+fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Redlock<SimNode> {
     let built = Redlock::builder()
         .nodes(sim.nodes(client))
         .runtime(sim.runtime(client))
@@ -145,7 +165,7 @@ fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Arc<dyn DistributedLock>
         .drift_factor(plan.drift_factor)
         .build();
     match built {
-        Ok(locks) => Arc::new(locks),
+        Ok(locks) => locks,
         // A plan that no lock can be built of is a mistake of this crate.
         Err(error) => panic!("{error}: {plan:?}"),
     }

@@ -7,6 +7,8 @@ use lock_core::Token;
 use lock_core::node::{NodeError, Operation, Reply};
 
 use super::clock::Clock;
+use super::facts::{Effect, KeyFact};
+use super::operation::keys_of;
 use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
 
@@ -28,32 +30,11 @@ impl ServerId {
     }
 }
 
+/// How many scripts there are.
+const SCRIPTS: usize = 7;
+
 /// How often an append-only file reaches the disk.
 const FSYNC_EVERY: Duration = Duration::from_secs(1);
-
-/// What is known of a key beside what the server knows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyFact {
-    pub(crate) token: Token,
-    /// The true moment of the last command that set or extended it, and the lifetime it gave.
-    pub(crate) refreshed_at: Duration,
-    pub(crate) ttl: Duration,
-    /// Nobody can be expected to know that it is there: a stray request set it, or a server that
-    /// lost its last second brought it back.
-    pub(crate) is_ghost: bool,
-    /// A release keeps it, as was asked.
-    pub(crate) is_kept: bool,
-}
-
-/// What running a command did to the keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    Nothing,
-    Set,
-    Extended,
-    Removed,
-    Kept,
-}
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -65,12 +46,14 @@ pub(crate) struct Server {
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
     /// Which of the scripts it knows, by `script`.
-    scripts: [bool; 5],
+    scripts: [bool; SCRIPTS],
     synced: (Keyspace, BTreeMap<Vec<u8>, KeyFact>),
     synced_at: Duration,
     touched_at: Duration,
     /// Whether a crash may cost the last second, so that snapshots are kept.
     keeps_snapshots: bool,
+    /// It is a node of a cluster, which takes no command for several keys.
+    pub(crate) wants_one_slot: bool,
 }
 
 impl Server {
@@ -82,11 +65,12 @@ impl Server {
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
-            scripts: [false; 5],
+            scripts: [false; SCRIPTS],
             synced: (Keyspace::new(), BTreeMap::new()),
             synced_at: Duration::ZERO,
             touched_at: Duration::ZERO,
             keeps_snapshots,
+            wants_one_slot: false,
         }
     }
 
@@ -99,9 +83,13 @@ impl Server {
     ) -> (Result<Reply, NodeError>, Effect) {
         let at = self.clock.at(now);
         if let Some(fault) = self.fault(now)
-            && self.refuses(fault, operation, at)
+            && fault.refuses(&mut self.keyspace, operation, at)
         {
             return (Err(fault.error()), Effect::Nothing);
+        }
+        if self.wants_one_slot && spans_slots(operation) {
+            let error = "CROSSSLOT Keys in request don't hash to the same slot";
+            return (Err(NodeError::server(error)), Effect::Nothing);
         }
         if let Some(script) = script(operation) {
             if with_source {
@@ -118,105 +106,15 @@ impl Server {
             }
             self.touched_at = now;
         }
-        let before = self.keyspace.get(operation.key(), at);
+        let keys = keys_of(operation);
+        let mut free = keys.clone();
+        free.retain(|key| self.keyspace.get(key, at).is_none());
         let reply = self.keyspace.run(operation, at);
         let effect = match &reply {
-            Ok(reply) => self.note(operation, reply, before.as_deref(), now),
+            Ok(reply) => self.note(operation, reply, &free, now),
             Err(_) => Effect::Nothing,
         };
         (reply, effect)
-    }
-
-    fn note(
-        &mut self,
-        operation: &Operation,
-        reply: &Reply,
-        before: Option<&[u8]>,
-        now: Duration,
-    ) -> Effect {
-        match operation {
-            Operation::Acquire { key, token, ttl }
-            | Operation::AcquireOrTell { key, token, ttl } => {
-                let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(1));
-                if !granted || before.is_some() {
-                    return Effect::Nothing;
-                }
-                let fact = KeyFact {
-                    token: *token,
-                    refreshed_at: now,
-                    ttl: ttl.as_duration(),
-                    is_ghost: false,
-                    is_kept: false,
-                };
-                self.facts.insert(key.to_vec(), fact);
-                Effect::Set
-            }
-            Operation::Extend { entries } => {
-                let [entry] = &entries[..] else {
-                    return Effect::Nothing;
-                };
-                let extended = matches!(reply, Reply::Array(codes) if codes[..] == [Reply::Int(1)]);
-                let fact = self.facts.get_mut(&entry.key[..]);
-                if let (true, Some(fact)) = (extended, fact) {
-                    let ends = fact.refreshed_at + fact.ttl;
-                    if ends < now + entry.ttl.as_duration() {
-                        fact.refreshed_at = now;
-                        fact.ttl = entry.ttl.as_duration();
-                    }
-                    return Effect::Extended;
-                }
-                Effect::Nothing
-            }
-            Operation::Release { key, keep, .. } if *reply == Reply::Int(1) => {
-                if keep.is_zero() {
-                    self.facts.remove(&key[..]);
-                    return Effect::Removed;
-                }
-                if let Some(fact) = self.facts.get_mut(&key[..]) {
-                    fact.is_kept = true;
-                }
-                Effect::Kept
-            }
-            _ => Effect::Nothing,
-        }
-    }
-
-    /// What is wrong with the lifetime of a key that a command has just set or extended. A clock
-    /// that jumped has moved the ends of keys.
-    pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
-        if self.clock.has_jumped() {
-            return None;
-        }
-        let ttl = self.facts.get(key)?.ttl.as_millis();
-        let left = self.keyspace.pttl(key, self.clock.at(now));
-        // What is known of the ttl is counted in true time, what is left by the server's clock.
-        let allowed = ttl + ttl / 50 + 2;
-        let is_fine = u128::try_from(left).is_ok_and(|left| left <= allowed);
-        (!is_fine).then(|| {
-            let key = String::from_utf8_lossy(key);
-            format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
-        })
-    }
-
-    /// Whether the fault keeps this command from running.
-    fn refuses(&mut self, fault: ServerFault, operation: &Operation, at: Duration) -> bool {
-        let holds = |server: &mut Self, token: &Token| {
-            let held = server.keyspace.get(operation.key(), at);
-            held.as_deref() == Some(token.as_bytes())
-        };
-        match (fault, operation) {
-            (ServerFault::Loading | ServerFault::NoPerm, _) | (_, Operation::Acquire { .. }) => {
-                true
-            }
-            // The script reads first, and refuses before it would write.
-            (_, Operation::AcquireOrTell { key, .. }) => self.keyspace.get(key, at).is_none(),
-            (ServerFault::Oom, _) => false,
-            (_, Operation::Extend { entries }) => entries
-                .first()
-                .is_some_and(|entry| holds(self, &entry.token)),
-            (_, Operation::Release { token, .. }) => holds(self, token),
-            _ => true,
-        }
     }
 
     fn fault(&self, now: Duration) -> Option<ServerFault> {
@@ -233,7 +131,7 @@ impl Server {
     }
 
     pub(crate) fn forget_scripts(&mut self) {
-        self.scripts = [false; 5];
+        self.scripts = [false; SCRIPTS];
     }
 
     /// Loses all keys; `false` if there were none.
@@ -290,6 +188,12 @@ impl Server {
     }
 }
 
+/// Whether a cluster refuses it: no two keys of the workloads share a slot.
+fn spans_slots(operation: &Operation) -> bool {
+    let keys = keys_of(operation);
+    keys.iter().any(|key| *key != keys[0])
+}
+
 /// Which script the operation is, if it is one.
 fn script(operation: &Operation) -> Option<usize> {
     match operation {
@@ -298,6 +202,8 @@ fn script(operation: &Operation) -> Option<usize> {
         Operation::Release { .. } => Some(2),
         Operation::Inspect { .. } => Some(3),
         Operation::Remove { .. } => Some(4),
+        Operation::AcquireAll { .. } => Some(5),
+        Operation::ReleaseAll { .. } => Some(6),
         _ => None,
     }
 }

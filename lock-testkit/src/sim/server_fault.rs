@@ -1,6 +1,11 @@
 //! What a server answers instead of running commands.
 
-use lock_core::node::NodeError;
+use std::time::Duration;
+
+use lock_core::Token;
+use lock_core::node::{NodeError, Operation};
+
+use crate::memory::keyspace::Keyspace;
 
 /// What a server answers instead of running commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,5 +32,35 @@ impl ServerFault {
             Self::Loading => "LOADING Redis is loading the dataset in memory",
             Self::NoPerm => "NOPERM this user has no permissions to run this command",
         })
+    }
+
+    /// Whether the fault keeps this command from running.
+    pub(super) fn refuses(
+        self,
+        keyspace: &mut Keyspace,
+        operation: &Operation,
+        at: Duration,
+    ) -> bool {
+        let mut held = |key: &[u8]| keyspace.get(key, at);
+        let mut holds = |key: &[u8], token: &Token| held(key).as_deref() == Some(token.as_bytes());
+        match (self, operation) {
+            (Self::Loading | Self::NoPerm, _) | (_, Operation::Acquire { .. }) => true,
+            // The scripts read first, and refuse before they would write.
+            (_, Operation::AcquireOrTell { key, .. }) => held(key).is_none(),
+            (_, Operation::AcquireAll { keys, token, .. }) => {
+                let is_ours = |value: Vec<u8>| value == token.as_bytes();
+                let held = keys.iter().map(|key| held(key)).collect::<Vec<_>>();
+                held.contains(&None) && held.into_iter().flatten().all(is_ours)
+            }
+            (Self::Oom, _) | (_, Operation::Inspect { .. }) => false,
+            (_, Operation::Extend { entries }) => {
+                entries.iter().any(|entry| holds(&entry.key, &entry.token))
+            }
+            (_, Operation::Release { key, token, .. }) => holds(key, token),
+            (_, Operation::ReleaseAll { keys, token, .. }) => {
+                keys.iter().any(|key| holds(key, token))
+            }
+            _ => true,
+        }
     }
 }

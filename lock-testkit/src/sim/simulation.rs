@@ -99,6 +99,8 @@ impl Sim {
             monotonic: Clock::new(origin, rate_ppb),
             wall: Clock::new(wall, 0),
             is_paused: false,
+            paused_until: Duration::ZERO,
+            shut_at: None,
             is_dead: false,
             held_back: std::collections::VecDeque::new(),
         });

@@ -171,6 +171,7 @@ impl World {
             return;
         }
         self.clients[client.0].is_paused = true;
+        self.clients[client.0].paused_until = self.now + lasting;
         self.after(lasting, move |world| {
             world.clients[client.0].is_paused = false;
             world.resumed.push(client);

@@ -1,30 +1,76 @@
 //! Guards, and what their holders believe.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::{ExtendError, LockGuard, ReleaseError};
+use futures::channel::oneshot;
+use futures::future::join;
+use lock_core::{ExtendError, Lease, LockGuard, LockRequest, ReleaseError};
 
 use super::marks::Mark;
 use super::stage::Seat;
+use super::watch::watch;
 
 /// A guard whose holder's belief the ledger knows.
 #[derive(Debug)]
 pub struct Tracked {
-    guard: LockGuard,
+    // Dropped first: the belief ends before the guard does.
+    belief: Belief,
+    guard: Arc<LockGuard>,
+}
+
+/// The beliefs in a lock, one for each resource, until it is given back.
+#[derive(Debug)]
+struct Belief {
     seat: Seat,
-    hold: usize,
+    holds: Range<usize>,
+    ttl: Duration,
+    /// Its end may move while an extension is under way: by automatic extensions, or because it is
+    /// several locks that are extended one by one.
+    is_put_off: bool,
+    watched: Option<oneshot::Sender<()>>,
 }
 
 impl Tracked {
-    pub(crate) fn new(seat: &Seat, guard: LockGuard) -> Self {
+    pub(crate) fn new(
+        seat: &Seat,
+        guard: LockGuard,
+        request: &LockRequest,
+        began: Duration,
+    ) -> Self {
         let remaining = guard.remaining();
         let mut world = seat.shared.world();
-        let hold = world.begin_hold(seat.client, &guard, remaining);
+        let holds = world.begin_holds(seat.client, &guard, request, began, remaining);
+        world.begin_life(seat.client, guard.token(), request);
+        if holds.len() > 1 {
+            world.mark(Mark::Several);
+        }
+        let one_by_one = holds.len() > 1 && world.servers.iter().any(|it| it.wants_one_slot);
         drop(world);
-        Self {
-            guard,
+        let is_renewed = request.get_auto_extend() == Some(true);
+        let belief = Belief {
             seat: seat.clone(),
-            hold,
+            holds,
+            ttl: request.get_ttl().unwrap_or(remaining),
+            is_put_off: is_renewed || one_by_one,
+            watched: None,
+        };
+        let guard = Arc::new(guard);
+        let mut tracked = Self { belief, guard };
+        if is_renewed {
+            tracked.watch();
+        }
+        tracked
+    }
+
+    /// Has somebody listen for the loss of the lock, and judge when it is told. A lock that is
+    /// extended automatically is watched in any case.
+    pub fn watch(&mut self) {
+        let belief = &mut self.belief;
+        if belief.watched.is_none() {
+            let holds = belief.holds.clone();
+            belief.watched = Some(watch(&belief.seat, &self.guard, holds, belief.ttl));
         }
     }
 
@@ -33,29 +79,39 @@ impl Tracked {
         &self.guard
     }
 
+    /// The lock's ttl.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.belief.ttl
+    }
+
     /// Extends the lock, and judges what comes of it.
     ///
     /// # Errors
     ///
     /// As of the guard.
     pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
+        let seat = &self.belief.seat;
         let before = self.end_by_clock();
+        seat.shared.world().extends_by_hand(self.guard.token());
         let result = self.guard.extend(ttl).await;
         let after = self.end_by_clock();
-        let now = self.seat.runtime.now();
+        let now = seat.runtime.now();
         let mark = match &result {
             Ok(()) => Mark::Extended,
             Err(ExtendError::Unavailable { .. }) => Mark::ExtendUnavailable,
             Err(_) => Mark::ExtendLost,
         };
-        self.seat.mark(mark);
-        self.seat
-            .note(|| format!("extend ended: {mark:?}, {:?} left", self.guard.remaining()));
+        seat.mark(mark);
+        seat.note(|| format!("extend ended: {mark:?}, {:?} left", self.guard.remaining()));
+        let is_put_off = self.belief.is_put_off;
         match (before, after) {
             (None, Some(_)) => self.wrong("a lost lock was valid again".to_owned()),
             (None, None) if result.is_ok() => self.wrong("a lost lock was extended".to_owned()),
             // Who is told that the lock is lost does not call it valid any more.
-            (Some(before), None) if before > now && !matches!(result, Err(ExtendError::Lost)) => {
+            (Some(before), None)
+                if before > now && !is_put_off && !matches!(result, Err(ExtendError::Lost)) =>
+            {
                 self.wrong(format!(
                     "an extension ended a lock early, {:?} early",
                     before - now
@@ -64,29 +120,32 @@ impl Tracked {
             (Some(before), Some(after)) if after < before => {
                 self.wrong(format!("an extension took {:?} away", before - after));
             }
-            (Some(before), Some(after)) if before <= now && after > now => {
+            (Some(before), Some(after)) if before <= now && after > now && !is_put_off => {
                 self.wrong("a lock whose time ended meanwhile was valid again".to_owned());
             }
             _ => {}
         }
         let remaining = self.guard.remaining();
-        self.seat.shared.world().renew_hold(self.hold, remaining);
+        let mut world = seat.shared.world();
+        world.renew_holds(&self.belief.holds, remaining);
+        drop(world);
         result
     }
 
     fn wrong(&self, text: String) {
-        self.seat.violation("extension", text);
+        self.belief.seat.violation("extension", text);
     }
 
     /// When the guard ends by the client's clock.
     fn end_by_clock(&self) -> Option<Duration> {
         let remaining = self.guard.remaining();
-        (!remaining.is_zero()).then(|| self.seat.runtime.now() + remaining)
+        (!remaining.is_zero()).then(|| self.belief.seat.runtime.now() + remaining)
     }
 
     /// The lock was asked to stay taken until then by the client's clock, whatever happens.
     pub(crate) fn keep_until(&self, until: Duration) {
-        self.seat.shared.world().keep_hold(self.hold, until);
+        let mut world = self.belief.seat.shared.world();
+        world.keep_hold(self.belief.holds.start, until);
     }
 
     /// Releases the lock.
@@ -95,21 +154,72 @@ impl Tracked {
     ///
     /// As of the guard.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        self.seat.shared.world().end_hold(self.hold);
+        self.belief.end();
         let result = self.guard.release().await;
-        self.seat.mark(match &result {
+        self.belief.released(&self.guard, &result);
+        result
+    }
+
+    /// Releases the lock while an extension of it is under way.
+    ///
+    /// # Errors
+    ///
+    /// As of the guard.
+    pub async fn extend_and_release(self, ttl: Duration) -> Result<(), ReleaseError> {
+        self.belief
+            .seat
+            .shared
+            .world()
+            .extends_by_hand(self.guard.token());
+        let extend = self.guard.extend(ttl);
+        let release = async {
+            self.belief.end();
+            self.guard.release().await
+        };
+        let (_, result) = join(extend, release).await;
+        self.belief.released(&self.guard, &result);
+        result
+    }
+
+    /// Makes data of the lock.
+    pub fn into_lease(self) -> Option<Lease> {
+        let Self { belief, guard } = self;
+        let lease = Arc::into_inner(guard)?.into_lease();
+        let seat = &belief.seat;
+        seat.note(|| format!("hands over: {}", lease.is_some()));
+        if lease.is_some() {
+            seat.shared.world().hand_over(&belief.holds);
+        }
+        lease
+    }
+}
+
+impl Belief {
+    /// The holder gives the lock back; `true` if he had not before.
+    fn end(&self) -> bool {
+        self.seat.shared.world().end_holds(&self.holds)
+    }
+
+    fn released(&self, guard: &LockGuard, result: &Result<(), ReleaseError>) {
+        let seat = &self.seat;
+        seat.mark(match result {
             Ok(()) => Mark::Released,
             Err(ReleaseError::NotHeld) => Mark::ReleasedNotHeld,
             Err(_) => Mark::ReleaseUnavailable,
         });
-        self.seat.note(|| format!("release ended: {result:?}"));
-        result
+        seat.note(|| format!("release ended: {result:?}"));
+        if guard.is_valid() {
+            seat.violation("extension", "a released lock is valid".to_owned());
+        }
+        if result.is_ok() {
+            seat.shared.world().note_released(&self.holds);
+        }
     }
 }
 
-impl Drop for Tracked {
+impl Drop for Belief {
     fn drop(&mut self) {
-        if self.seat.shared.world().end_hold(self.hold) {
+        if self.end() {
             self.seat.mark(Mark::Dropped);
         }
     }

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lock_core::Token;
 use lock_core::node::Operation;
 
 use super::chance::Chance;
 use super::clock::Clock;
 use super::hash::EventHash;
-use super::ledger::{Forgetting, Ledger};
+use super::ledger::{AttemptFacts, Forgetting, Ledger};
 use super::marks::Mark;
 use super::network::{Endpoint, EndpointId, Link, NetworkRules};
+use super::operation::{keys_of, locks_of};
 use super::queue::{Event, EventQueue};
 use super::server::{Server, ServerId};
 use super::tasks::ClientId;
@@ -23,6 +23,10 @@ pub(crate) struct Client {
     pub(crate) monotonic: Clock,
     pub(crate) wall: Clock,
     pub(crate) is_paused: bool,
+    /// When its last pause ended, or ends.
+    pub(crate) paused_until: Duration,
+    /// When its lock was shut down.
+    pub(crate) shut_at: Option<Duration>,
     pub(crate) is_dead: bool,
     /// Tasks that became ready while it was paused.
     pub(crate) held_back: VecDeque<usize>,
@@ -48,6 +52,8 @@ pub(crate) struct World {
     pub(crate) workers: usize,
     /// How long some work goes on after the faults have ended.
     pub(crate) quiet_for: Duration,
+    /// Whether all clients want several locks together once all is quiet.
+    pub(crate) is_pairing: bool,
     /// How many servers must agree.
     pub(crate) quorum: usize,
     /// How far a client's wall clock may be off.
@@ -76,6 +82,7 @@ impl World {
             resumed: Vec::new(),
             workers: 0,
             quiet_for: Duration::ZERO,
+            is_pairing: false,
             quorum: 0,
             skew: Duration::ZERO,
             faults_end: Duration::MAX,
@@ -129,39 +136,66 @@ impl World {
         with_source: bool,
         is_stray: bool,
     ) -> Result<lock_core::Reply, lock_core::NodeError> {
-        use super::server::Effect;
+        use super::facts::Effect;
         let now = self.now;
         let (reply, effect) = self.servers[server.0].run(operation, with_source, now);
         self.hash.add(((server.0 as u64) << 8) | effect as u64);
         if is_stray {
             self.mark(Mark::Stray);
-            if effect == Effect::Set
-                && let Some(fact) = self.servers[server.0].facts.get_mut(operation.key())
-            {
-                fact.is_ghost = true;
+            if effect == Effect::Set {
+                for key in keys_of(operation) {
+                    if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
+                        fact.is_ghost = true;
+                    }
+                }
                 self.mark(Mark::Ghost);
             }
+        }
+        if effect == Effect::Set {
+            self.excuse_late(server, operation);
         }
         if effect == Effect::Kept {
             self.mark(Mark::Kept);
         }
         if matches!(effect, Effect::Set | Effect::Extended | Effect::Kept) {
-            self.judge_lifetime(server, operation.key());
+            for key in keys_of(operation) {
+                self.judge_lifetime(server, key);
+            }
         }
         if self.trace.is_on() {
             let stray = if is_stray { " (stray)" } else { "" };
             self.note(|| {
-                let token = token_of(operation).map(|token| token.as_str()[..8].to_owned());
+                let locks = locks_of(operation);
+                let tokens = locks.iter().map(|(token, _)| &token.as_str()[..8]);
                 format!(
                     "node {} runs{stray} {} of {}: {}",
                     server.0,
                     operation.name(),
-                    token.unwrap_or_default(),
+                    tokens.collect::<Vec<_>>().join(" "),
                     show(&reply),
                 )
             });
         }
         reply
+    }
+
+    /// A lock was handed over, resumed and released, and a command of its first owner sets the key
+    /// only now: none of the two can know.
+    fn excuse_late(&mut self, server: ServerId, operation: &Operation) {
+        for (token, keys) in locks_of(operation) {
+            let attempt = self.ledger.attempt(&token);
+            let is_late = |attempt: &AttemptFacts| {
+                attempt.leased_until.is_some() && attempt.ended_at.is_some()
+            };
+            if !attempt.is_some_and(is_late) {
+                continue;
+            }
+            for key in keys {
+                if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
+                    fact.is_ghost = true;
+                }
+            }
+        }
     }
 
     /// Notices a key that outlives its ttl.
@@ -180,17 +214,6 @@ impl World {
 
     pub(crate) fn endpoint_id(&self, client: ClientId, server: ServerId) -> EndpointId {
         EndpointId::new(client, server)
-    }
-}
-
-/// The token that a command names.
-pub(crate) fn token_of(operation: &Operation) -> Option<Token> {
-    match operation {
-        Operation::Acquire { token, .. }
-        | Operation::AcquireOrTell { token, .. }
-        | Operation::Release { token, .. } => Some(*token),
-        Operation::Extend { entries } => entries.first().map(|entry| entry.token),
-        _ => None,
     }
 }
 

@@ -82,6 +82,9 @@ impl RenewalRound {
                 KeyAnswer::Missing | KeyAnswer::Foreign => gone += 1,
             }
         }
+        if mutant!(RenewalByReachable) && self.ballots.open() == 0 && ours > gone {
+            return Some(ExtendVerdict::Extended);
+        }
         verdict(self.quorum, ours, gone, self.ballots.open())
     }
 

@@ -56,7 +56,7 @@ fn wrong(call: &CallFacts, why: &str) -> Violation {
 
 fn is_of(attempt: &AttemptFacts, call: &CallFacts) -> bool {
     attempt.client == call.client
-        && attempt.key == call.key
+        && call.keys.iter().any(|key| key == attempt.key())
         && (call.began..=call.ended).contains(&attempt.started)
 }
 

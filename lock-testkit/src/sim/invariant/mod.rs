@@ -1,14 +1,10 @@
-//! What must hold, judged on true time. A file each.
+//! What must hold, judged on true time.
 
-mod belief;
 mod blame;
 mod bounds;
 mod exclusion;
-mod extension;
-mod keeping;
 mod leftovers;
-mod lifetime;
-mod liveness;
+mod noticed;
 mod ticks;
 
 use super::ledger::{Ledger, Violation};
@@ -34,16 +30,15 @@ pub(crate) use exclusion::excused as excused_overlaps;
 /// All invariants of this crate.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Invariant>> {
-    vec![
+    let mut all: Vec<Box<dyn Invariant>> = vec![
         Box::new(exclusion::Exclusion),
-        Box::new(belief::Belief),
-        Box::new(keeping::Keeping),
         Box::new(leftovers::Leftovers),
-        Box::new(lifetime::Lifetime),
-        Box::new(liveness::Liveness),
-        Box::new(extension::Extension),
         Box::new(blame::Blame),
         Box::new(ticks::Ticks),
         Box::new(bounds::Bounds),
-    ]
+    ];
+    for noticed in &noticed::NOTICED {
+        all.push(Box::new(noticed));
+    }
+    all
 }

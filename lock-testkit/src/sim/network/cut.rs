@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lock_core::node::{NodeError, Operation};
+use lock_core::node::NodeError;
 
 use super::{EndpointId, Link, Request};
 use crate::sim::marks::Mark;
+use crate::sim::operation::locks_of;
 use crate::sim::server::ServerId;
 use crate::sim::world::World;
 
@@ -54,12 +55,15 @@ impl World {
     /// (N12), and the acquire has run, nobody can know of the key.
     pub(super) fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
         for request in requests.iter().filter(|request| request.is_undo) {
-            if let Operation::Release { key, token, .. } = &request.operation
-                && let Some(fact) = self.servers[server.0].facts.get_mut(&key[..])
-                && fact.token == *token
-            {
-                fact.is_ghost = true;
-                self.mark(Mark::Ghost);
+            for (token, keys) in locks_of(&request.operation) {
+                for key in keys {
+                    if let Some(fact) = self.servers[server.0].facts.get_mut(key)
+                        && fact.token == token
+                    {
+                        fact.is_ghost = true;
+                        self.mark(Mark::Ghost);
+                    }
+                }
             }
         }
     }

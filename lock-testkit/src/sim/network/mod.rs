@@ -109,6 +109,10 @@ pub(crate) struct Endpoint {
     pub(crate) replies_blocked_until: Duration,
     pub(crate) in_flight: usize,
     pub(crate) peak: usize,
+    /// Whether any call was answered.
+    pub(crate) has_answered: bool,
+    /// When the last call failed.
+    pub(crate) failed_at: Duration,
     /// Whether the last call had no answer.
     pub(crate) is_suspect: bool,
     /// Acquires in flight that were sent since.

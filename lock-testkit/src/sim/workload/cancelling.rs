@@ -1,7 +1,5 @@
 //! Futures are dropped at every await, one after the other.
 
-use std::time::Duration;
-
 use super::Workload;
 use super::contending::{request, work};
 use crate::sim::chance::Chance;
@@ -20,11 +18,7 @@ impl Workload for Cancelling {
     }
 
     fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
-        for seat in &stage.seats {
-            let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
-            stage.work(seat, worker);
-        }
+        stage.each(&mut stage.chance(), |_| 1, worker);
     }
 }
 
@@ -32,9 +26,7 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
     // Enumerated: the call is dropped at its first poll, then at its second, and so on until it
     // comes to its end before.
     for polls in 0..POLLS {
-        let pause = chance.duration(Duration::ZERO, plan.duration / 24);
-        seat.sleep(pause).await;
-        if !seat.goes_on() {
+        if !seat.next_round(&mut chance, plan.duration / 24).await {
             return;
         }
         let request = request(&plan, &mut chance);

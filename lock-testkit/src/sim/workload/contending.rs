@@ -20,21 +20,13 @@ impl Workload for Contending {
     }
 
     fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
-        for seat in &stage.seats {
-            for _ in 0..=chance.index(2) {
-                let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
-                stage.work(seat, worker);
-            }
-        }
+        stage.each(&mut stage.chance(), |chance| 1 + chance.index(2), worker);
     }
 }
 
 async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        let pause = chance.duration(Duration::ZERO, plan.duration / 16);
-        seat.sleep(pause).await;
-        if !seat.goes_on() {
+        if !seat.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let request = request(&plan, &mut chance);
@@ -66,6 +58,11 @@ pub(super) fn work(plan: &Plan, chance: &mut Chance) -> Duration {
 /// A request for any of the plan's resources.
 pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
     let resource = format!("lock-{}", chance.index(plan.resources));
+    vary(LockRequest::new(resource), plan, chance)
+}
+
+/// The request with a ttl and patience by chance.
+pub(super) fn vary(request: LockRequest, plan: &Plan, chance: &mut Chance) -> LockRequest {
     let ttl = if chance.happens(0.2) {
         chance
             .duration(plan.ttl / 2, plan.ttl * 2)
@@ -73,7 +70,7 @@ pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
     } else {
         plan.ttl
     };
-    let mut request = LockRequest::new(resource).ttl(ttl);
+    let mut request = request.ttl(ttl);
     // Long waits with short pauses would be all that a run consists of.
     let max_wait = chance.duration(Duration::ZERO, plan.ttl.min(Duration::from_secs(3)));
     request = request.max_wait(max_wait);

@@ -18,19 +18,13 @@ impl Workload for Keeping {
     }
 
     fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
-        for seat in &stage.seats {
-            let worker = worker(seat.clone(), stage.plan.clone(), chance.fork());
-            stage.work(seat, worker);
-        }
+        stage.each(&mut stage.chance(), |_| 1, worker);
     }
 }
 
 async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        let pause = chance.duration(Duration::ZERO, plan.duration / 16);
-        seat.sleep(pause).await;
-        if !seat.goes_on() {
+        if !seat.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut request = request(&plan, &mut chance);

@@ -3,7 +3,12 @@
 mod cancelling;
 mod contending;
 mod extending;
+mod handing;
 mod keeping;
+mod losing;
+pub(crate) mod pairing;
+mod renewing;
+mod shutting;
 mod ticking;
 
 use super::stage::Stage;
@@ -28,5 +33,10 @@ pub fn all() -> Vec<Box<dyn Workload>> {
         Box::new(extending::Extending),
         Box::new(keeping::Keeping),
         Box::new(ticking::Ticking),
+        Box::new(renewing::Renewing),
+        Box::new(losing::Losing),
+        Box::new(pairing::Pairing),
+        Box::new(handing::Handing),
+        Box::new(shutting::Shutting),
     ]
 }

@@ -1,0 +1,73 @@
+//! What is noticed while it goes on, because nobody could tell afterwards.
+
+use super::Invariant;
+use crate::sim::ledger::{Ledger, Violation};
+use crate::sim::plan::Plan;
+
+/// An invariant that the world itself watches over: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
+/// `tracked.rs`.
+pub(super) struct Noticed {
+    name: &'static str,
+    about: &'static str,
+}
+
+/// All of them.
+pub(super) const NOTICED: [Noticed; 9] = [
+    Noticed {
+        name: "belief",
+        about: "to the last moment of a guard's validity a quorum of nodes holds its keys, save \
+                those that forgot them",
+    },
+    Noticed {
+        name: "extension",
+        about: "an extension never revives a lock whose validity has ended, and never makes it \
+                end sooner",
+    },
+    Noticed {
+        name: "keeping",
+        about: "a lock that is to be held for a while at least stays on a quorum of nodes for so \
+                long, released or not",
+    },
+    Noticed {
+        name: "lifetime",
+        about: "no key lives longer than its ttl after the last command that set or extended it, \
+                and none lives for ever",
+    },
+    Noticed {
+        name: "liveness",
+        about: "once faults have ended every client acquires every lock within a bound, several \
+                together too, and all work comes to its end",
+    },
+    Noticed {
+        name: "renewal",
+        about: "automatic extension keeps a lock as long as a quorum of nodes is well, revives \
+                none, and ends with the guard or the longest hold",
+    },
+    Noticed {
+        name: "loss",
+        about: "a loss is told at the moment at which the validity ends or a quorum denies the \
+                lock, never without reason, and never after a release",
+    },
+    Noticed {
+        name: "handing",
+        about: "a lock that was handed over is there for who comes in time, and for nobody once \
+                it was released",
+    },
+    Noticed {
+        name: "shutdown",
+        about: "after a shutdown nothing is acquired, and one that succeeds leaves no key where \
+                nodes were well",
+    },
+];
+
+impl Invariant for &'static Noticed {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn judge(&self, _plan: &Plan, _ledger: &Ledger, _violations: &mut Vec<Violation>) {}
+}

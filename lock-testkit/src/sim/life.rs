@@ -1,0 +1,267 @@
+//! The life of a lock, judged on true time: extensions, losses, leases and shutdowns.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use lock_core::{Lease, LockGuard, LockRequest, Loss, ResumeError, Token};
+
+use super::ledger::{AttemptFacts, Told};
+use super::marks::Mark;
+use super::tasks::ClientId;
+use super::world::World;
+
+/// Clocks are read before and after the moment in question.
+const SLACK: Duration = Duration::from_millis(1);
+
+impl World {
+    fn wrong(&mut self, invariant: &'static str, client: ClientId, text: &str) {
+        let text = format!("client {}: {text}", client.0);
+        self.ledger.violation(invariant, text);
+    }
+
+    /// A guard was handed out: says until when its lock may be extended automatically.
+    pub(crate) fn begin_life(&mut self, client: ClientId, token: &str, request: &LockRequest) {
+        let clock = self.clients[client.0].monotonic;
+        let max_hold = request.get_max_hold().unwrap_or(Duration::from_secs(3600));
+        let Some(attempt) = self.ledger.attempt_of(token).map(|attempt| attempt.token) else {
+            return;
+        };
+        if let Some(attempt) = self.ledger.known(&attempt) {
+            let started = clock.at(attempt.started);
+            let until = clock.true_at(started.saturating_add(max_hold)) + SLACK;
+            let renews = request.get_auto_extend() == Some(true);
+            attempt.extends_until = renews.then_some(until);
+        }
+    }
+
+    /// The lock is extended beside that, at any time.
+    pub(crate) fn extends_by_hand(&mut self, token: &str) {
+        let token = self.ledger.attempt_of(token).map(|attempt| attempt.token);
+        if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
+            attempt.extends_until = None;
+        }
+    }
+
+    /// An extension is being sent.
+    pub(crate) fn judge_renewal(&mut self, client: ClientId, token: Token) {
+        let now = self.now;
+        let paused_until = self.clients[client.0].paused_until;
+        let clocks_failed = self.ledger.clocks_failed;
+        if self.servers.iter().any(|server| server.wants_one_slot) {
+            // A cluster makes the client send a command again, slot by slot.
+            return;
+        }
+        let Some(attempt) = self.ledger.known(&token) else {
+            return;
+        };
+        if attempt.ended_at.is_some_and(|ended| ended < now) {
+            let text = "it extends a lock that it has given back";
+            return self.wrong("renewal", client, text);
+        }
+        // Who was stopped at that moment may be late, and who has no clock knows no moment.
+        let is_over = |until: &Duration| *until < now && paused_until < *until;
+        if attempt.extends_until.as_ref().is_some_and(is_over) && !clocks_failed {
+            let text = "it extends a lock that has been held for the longest time";
+            self.wrong("renewal", client, text);
+        }
+    }
+
+    /// A holder was told that the lock is lost.
+    pub(crate) fn judge_loss(&mut self, holds: &Range<usize>, loss: Loss, ttl: Duration) {
+        let now = self.now;
+        let hold = self.ledger.holds[holds.start].clone();
+        self.mark(match loss {
+            Loss::NotOurs => Mark::LostNotOurs,
+            _ => Mark::LostExpired,
+        });
+        self.note(|| format!("client {}: lost, {loss:?}", hold.client.0));
+        if hold.ended_at.is_some_and(|ended| ended < now) {
+            return self.wrong("loss", hold.client, "it lost a lock that it had given back");
+        }
+        let mut tokens = self.ledger.holds[holds.clone()].iter();
+        if tokens.any(|hold| hold.token.is_none()) {
+            // Of several that were acquired one by one it may be any.
+            return;
+        }
+        let Some(attempt) = hold.token.and_then(|token| self.ledger.attempt(&token)) else {
+            return;
+        };
+        if loss == Loss::NotOurs {
+            let attempt = attempt.clone();
+            let forgot = self.forgetful_since(attempt.started);
+            let well = self.holding_well(&attempt, forgot, Duration::MAX);
+            if well >= self.quorum {
+                let text = format!("it was told of a loss, but {well} nodes hold its lock");
+                self.wrong("loss", hold.client, &text);
+            }
+            return;
+        }
+        let since = now.saturating_sub(ttl / 2);
+        let is_renewed = attempt.extends_until.is_some_and(|until| until > now);
+        let was_paused = self.clients[hold.client.0].paused_until >= since;
+        if !is_renewed || was_paused || self.ledger.clocks_failed {
+            return;
+        }
+        let attempt = attempt.clone();
+        let well = self.holding_well(&attempt, 0, since);
+        if well >= self.quorum {
+            let text = format!("its lock ended, but {well} nodes were well for half its ttl");
+            self.wrong("renewal", hold.client, &text);
+        }
+    }
+
+    fn forgetful_since(&self, from: Duration) -> u64 {
+        let since = self.ledger.forgettings.iter();
+        let since = since.filter(|forgetting| forgetting.at >= from);
+        since.fold(0, |set, forgetting| set | (1 << forgetting.server.0))
+    }
+
+    /// How many servers hold all keys of a lock, are known to, and have answered its owner each
+    /// time since then.
+    fn holding_well(&mut self, attempt: &AttemptFacts, but: u64, since: Duration) -> usize {
+        let now = self.now;
+        let owner = attempt.owner.unwrap_or(attempt.client);
+        let mut count = 0;
+        for number in 0..self.servers.len() {
+            let id = self.endpoint_id(owner, super::server::ServerId(number));
+            let endpoint = self.endpoint(id);
+            let is_well = endpoint.has_answered && endpoint.failed_at < since;
+            let is_known = attempt.dealings[number].told == Told::Granted;
+            let server = &mut self.servers[number];
+            let mut keys = attempt.keys.iter();
+            count += usize::from(
+                is_well
+                    && is_known
+                    && but & (1 << number) == 0
+                    && keys.all(|key| server.holds(key, &attempt.token, now)),
+            );
+        }
+        count
+    }
+
+    /// The guard became a lease.
+    pub(crate) fn hand_over(&mut self, holds: &Range<usize>) {
+        let hold = self.ledger.holds[holds.start].clone();
+        self.mark(Mark::HandedOver);
+        if let Some(attempt) = hold.token.and_then(|token| self.ledger.known(&token)) {
+            attempt.owner = None;
+            attempt.leased_until = Some(hold.believed_until);
+        }
+    }
+
+    /// Somebody is about to extend a lock that was handed over.
+    pub(crate) fn begin_resume(&mut self, lease: &Lease) -> Option<AttemptFacts> {
+        let token = self.ledger.attempt_of(lease.token())?.token;
+        let attempt = self.ledger.known(&token)?;
+        let before = attempt.clone();
+        attempt.ended_at = None;
+        attempt.extends_until = None;
+        Some(before)
+    }
+
+    /// What came of that.
+    pub(crate) fn judge_resume(
+        &mut self,
+        client: ClientId,
+        before: Option<AttemptFacts>,
+        result: Result<&LockGuard, &ResumeError>,
+    ) {
+        let now = self.now;
+        self.note(|| format!("client {}: resume ended: {result:?}", client.0));
+        let Some(before) = before else {
+            return;
+        };
+        let forgot = self.ledger.forgetful(before.started, now) > 0;
+        let Some(attempt) = self.ledger.known(&before.token) else {
+            return;
+        };
+        let was_released = before.is_released;
+        match result {
+            Ok(_) => attempt.owner = Some(client),
+            Err(ResumeError::Lost) => {
+                attempt.ended_at = Some(now);
+                attempt.owner = Some(client);
+            }
+            Err(_) => attempt.ended_at = Some(now),
+        }
+        self.mark(match result {
+            Ok(_) => Mark::Resumed,
+            Err(ResumeError::Unavailable { .. }) => Mark::ResumeUnavailable,
+            Err(ResumeError::ShutDown) => Mark::ShutDown,
+            Err(_) => Mark::ResumeLost,
+        });
+        if result.is_ok() {
+            self.judge_shutdown(client, "resumed");
+        }
+        if forgot || self.ledger.clocks_failed {
+            return;
+        }
+        let is_in_time = before.leased_until.is_some_and(|until| now < until);
+        match result {
+            Ok(_) if was_released => {
+                self.wrong("handing", client, "it resumed a lock that was released");
+            }
+            Err(ResumeError::Lost) if is_in_time && !was_released => {
+                self.wrong("handing", client, "it came in time, and the lock was gone");
+            }
+            _ => {}
+        }
+    }
+
+    /// The client shuts its lock down: it holds nothing from now on.
+    pub(crate) fn shut_down(&mut self, client: ClientId) -> Duration {
+        let now = self.now;
+        self.clients[client.0].shut_at.get_or_insert(now);
+        for number in 0..self.ledger.holds.len() {
+            if self.ledger.holds[number].client == client {
+                self.end_holds(&(number..number + 1));
+            }
+        }
+        now
+    }
+
+    /// Something was acquired: not after a shutdown.
+    pub(crate) fn judge_shutdown(&mut self, client: ClientId, what: &str) {
+        let now = self.now;
+        if self.clients[client.0].shut_at.is_some_and(|at| at < now) {
+            let text = format!("it {what} a lock after its shutdown");
+            self.wrong("shutdown", client, &text);
+        }
+    }
+
+    /// A shutdown that began then says that all is released.
+    pub(crate) fn judge_shutdown_end(
+        &mut self,
+        client: ClientId,
+        began: Duration,
+        within: Duration,
+    ) {
+        let now = self.now;
+        // It does not wait for the last nodes beyond that time.
+        if now - began >= within.mul_f64(0.9) {
+            return;
+        }
+        for number in 0..self.servers.len() {
+            let id = self.endpoint_id(client, super::server::ServerId(number));
+            let endpoint = self.endpoint(id);
+            if !endpoint.has_answered || endpoint.failed_at >= began {
+                continue;
+            }
+            for (key, fact, _) in self.servers[number].keys(now) {
+                let Some(fact) = fact.filter(|fact| !fact.is_ghost && !fact.is_kept) else {
+                    continue;
+                };
+                let Some(attempt) = self.ledger.attempt(&fact.token) else {
+                    continue;
+                };
+                let dealing = &attempt.dealings[number];
+                let is_excused = dealing.is_owed || dealing.told == Told::Failed;
+                if attempt.owner == Some(client) && !is_excused {
+                    let key = String::from_utf8_lossy(&key);
+                    let text = format!("it has shut down, and node {number} has its key {key}");
+                    self.wrong("shutdown", client, &text);
+                }
+            }
+        }
+    }
+}

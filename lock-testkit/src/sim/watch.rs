@@ -1,0 +1,138 @@
+//! Looks at a lock as its holder would, and listens for its loss.
+
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::future::{Either, select};
+use lock_core::runtime::BoxFuture;
+use lock_core::{LockGuard, Loss};
+
+use super::marks::Mark;
+use super::stage::Seat;
+
+/// For so long after the end of its guard no loss may be told.
+const LISTENS_FOR: Duration = Duration::from_secs(2);
+
+/// Watches one guard until a while after its end.
+struct Watcher {
+    seat: Seat,
+    guard: Weak<LockGuard>,
+    holds: Range<usize>,
+    ttl: Duration,
+    lost: BoxFuture<'static, Loss>,
+    /// Ends with the guard.
+    ended: oneshot::Receiver<()>,
+}
+
+/// What a watcher saw first.
+enum Seen {
+    Lost(Loss),
+    Ended,
+    Nothing,
+}
+
+/// Watches a guard from now on, until what is returned is dropped.
+pub(crate) fn watch(
+    seat: &Seat,
+    guard: &Arc<LockGuard>,
+    holds: Range<usize>,
+    ttl: Duration,
+) -> oneshot::Sender<()> {
+    let (sender, ended) = oneshot::channel();
+    let watcher = Watcher {
+        seat: seat.clone(),
+        guard: Arc::downgrade(guard),
+        holds,
+        ttl,
+        lost: guard.lost(),
+        ended,
+    };
+    seat.shared.spawn(seat.client, Box::pin(watcher.run()));
+    sender
+}
+
+impl Watcher {
+    async fn run(mut self) {
+        let began = self.seat.runtime.now();
+        while let Some(left) = self.remaining() {
+            if left.is_zero() {
+                break;
+            }
+            self.seat.shared.world().renew_holds(&self.holds, left);
+            // Where it is extended, it is so before that.
+            let pause = if left > self.ttl / 16 { left / 2 } else { left };
+            match self.wait(pause).await {
+                Seen::Lost(loss) => return self.lost(loss).await,
+                Seen::Ended => break,
+                Seen::Nothing => {}
+            }
+        }
+        if self.seat.runtime.now() > began + self.ttl {
+            self.seat.mark(Mark::Renewed);
+        }
+        if self.is_held() {
+            // Its time is over.
+            match self.wait(Duration::from_micros(1)).await {
+                Seen::Lost(loss) => return self.lost(loss).await,
+                Seen::Nothing if self.is_held() => {
+                    let text = "the validity ended, and nobody was told".to_owned();
+                    return self.seat.violation("loss", text);
+                }
+                _ => {}
+            }
+        }
+        let rest = select(
+            self.lost,
+            self.seat.runtime.sleep(self.ttl.min(LISTENS_FOR)),
+        );
+        if let Either::Left((loss, _)) = rest.await {
+            let mut world = self.seat.shared.world();
+            world.judge_loss(&self.holds, loss, self.ttl);
+        }
+    }
+
+    async fn lost(mut self, loss: Loss) {
+        self.seat
+            .shared
+            .world()
+            .judge_loss(&self.holds, loss, self.ttl);
+        // It is not valid any more, and never again.
+        let pause = (self.ttl / 4).min(LISTENS_FOR);
+        self.lost = Box::pin(std::future::pending());
+        for _ in 0..8 {
+            let Some(left) = self.remaining() else {
+                return;
+            };
+            if !left.is_zero() {
+                let text = format!("a lock that was lost is valid for {left:?}");
+                return self.seat.violation("renewal", text);
+            }
+            self.seat.shared.world().renew_holds(&self.holds, left);
+            if let Seen::Ended = self.wait(pause).await {
+                return;
+            }
+        }
+    }
+
+    async fn wait(&mut self, pause: Duration) -> Seen {
+        let sleep = self.seat.runtime.sleep(pause);
+        match select(&mut self.lost, select(&mut self.ended, sleep)).await {
+            Either::Left((loss, _)) => Seen::Lost(loss),
+            Either::Right((Either::Left(_), _)) => Seen::Ended,
+            Either::Right((Either::Right(_), _)) => Seen::Nothing,
+        }
+    }
+
+    /// `None` if the guard is gone.
+    fn remaining(&self) -> Option<Duration> {
+        self.guard.upgrade().map(|guard| guard.remaining())
+    }
+
+    /// Whether the holder has not given the lock back.
+    fn is_held(&self) -> bool {
+        let world = self.seat.shared.world();
+        world.ledger.holds[self.holds.start].ended_at.is_none()
+    }
+}
