@@ -9,7 +9,10 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
-use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
+use common::{
+    LONG, acquire, acquire_all, acquire_or_tell, extend, inspect, millis, release, release_all,
+    release_keeping, remove, token,
+};
 use futures::executor::block_on;
 use lock_core::{Command, RedisNode, Reply, Token};
 use lock_fred::FredNode;
@@ -178,8 +181,23 @@ fn every_command(key: &'static str, token: Token) -> Vec<Step> {
         ]),
         release_keeping(key, token, millis(10 * HOUR)),
         release_keeping(key, token, Duration::from_nanos(HOUR * 1_000_000 - 1)),
+        inspect(key),
+        release_all(&["a", key, "missing"], token, millis(10 * HOUR)),
+        release_all(
+            &[key, "a"],
+            token,
+            Duration::from_nanos(HOUR * 1_000_000 - 1),
+        ),
         release(key, token),
         release(key, token),
+        inspect(key),
+        acquire_all(&["b", key, "c"], token, 2 * HOUR),
+        acquire_all(&[key, "d"], token, 3 * HOUR),
+        release_all(&["c", "missing", key], token, Duration::ZERO),
+        release_all(&[], token, Duration::ZERO),
+        remove("b"),
+        remove(key),
+        remove(key),
     ];
     commands.map(Step::Send).to_vec()
 }
@@ -246,6 +264,8 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
         vec(any::<u8>(), 0..200),
     ];
     let extended = vec((key(), token(), hours()), 0..4);
+    let several = || prop::sample::subsequence(vec!["a", "b", "c"], 1..=3).prop_shuffle();
+    let keep = || prop_oneof![Just(0), hours()].prop_map(millis);
     let send = |command| Step::Send(command);
     prop_oneof![
         3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire(k, t, h))),
@@ -254,6 +274,12 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
         2 => (key(), token()).prop_map(move |(k, t)| send(release(k, t))),
         2 => (key(), token(), hours())
             .prop_map(move |(k, t, h)| send(release_keeping(k, t, millis(h)))),
+        3 => (several(), token(), hours())
+            .prop_map(move |(keys, t, h)| send(acquire_all(&keys, t, h))),
+        2 => (several(), token(), keep())
+            .prop_map(move |(keys, t, keep)| send(release_all(&keys, t, keep))),
+        1 => key().prop_map(move |k| send(inspect(k))),
+        1 => key().prop_map(move |k| send(remove(k))),
         1 => (key(), value).prop_map(|(k, v)| Step::SetForeign(k, v)),
         1 => key().prop_map(Step::SetHash),
         1 => (key(), hours()).prop_map(|(k, h)| Step::Expire(k, h)),

@@ -12,7 +12,12 @@ pub(crate) fn altered(bug: Bug, operation: &Operation, answer: Answer) -> Answer
         (Bug::ErrorsAreRefusals, Err(error)) if error.kind() == NodeErrorKind::Server => {
             Ok(match operation {
                 Operation::Acquire { .. } => Reply::Nil,
-                Operation::AcquireOrTell { .. } => Reply::Array(vec![Reply::Nil, Reply::Int(-1)]),
+                Operation::AcquireOrTell { .. }
+                | Operation::AcquireAll { .. }
+                | Operation::Inspect { .. } => Reply::Array(vec![Reply::Nil, Reply::Int(-1)]),
+                Operation::ReleaseAll { keys, .. } => {
+                    Reply::Array(vec![Reply::Int(-1); keys.len()])
+                }
                 Operation::Extend { entries } => Reply::Array(vec![Reply::Int(-1); entries.len()]),
                 _ => Reply::Int(-1),
             })

@@ -34,6 +34,18 @@ pub(crate) fn altered(bug: Bug, operation: &Operation) -> Operation {
                 entries: entries.iter().map(entry).collect(),
             }
         }
+        Operation::AcquireAll { keys, token, ttl } => Operation::AcquireAll {
+            keys: keys.iter().map(altered).collect(),
+            token,
+            ttl,
+        },
+        Operation::ReleaseAll { keys, token, keep } => Operation::ReleaseAll {
+            keys: keys.iter().map(altered).collect(),
+            token,
+            keep,
+        },
+        Operation::Inspect { key } => Operation::Inspect { key: altered(&key) },
+        Operation::Remove { key } => Operation::Remove { key: altered(&key) },
         other => other,
     }
 }

@@ -8,11 +8,13 @@ mod bed;
 mod concurrency;
 mod extending;
 mod forms;
+mod inspecting;
 mod keys;
 mod mutants;
 mod node;
 mod releasing;
 mod scripts;
+mod several;
 
 use std::sync::Arc;
 

@@ -134,6 +134,132 @@ mutants! {
     KeepCutsToWholeSeconds a_release_that_keeps_whole_seconds:
         what_a_release_keeps_is_exact_to_the_millisecond;
 
+    // Several keys in one step.
+    AllSetNothing several_that_are_not_set:
+        several_free_keys_are_set_with_the_lifetime,
+        several_know_their_own_keys_and_set_the_missing_ones,
+        a_hundred_keys_are_set_and_released_in_one_step;
+    AllSetTheFirstAlone the_first_of_several_alone:
+        several_free_keys_are_set_with_the_lifetime,
+        of_several_keys_none_is_set_if_one_is_taken,
+        a_hundred_keys_are_set_and_released_in_one_step;
+    AllSet64AtMost several_that_are_64_at_most: a_hundred_keys_are_set_and_released_in_one_step;
+    AllJoinTheirNames names_of_several_joined:
+        several_free_keys_are_set_with_the_lifetime,
+        of_50_crossing_acquires_of_several_no_two_hold_one_key;
+    AllSetWithoutPx several_without_px: several_free_keys_are_set_with_the_lifetime;
+    AllCutToWholeSeconds several_with_a_ttl_cut_to_seconds:
+        several_free_keys_are_set_with_the_lifetime;
+    AllSetTheFreeOnes free_ones_set_beside_a_taken_one:
+        of_several_keys_none_is_set_if_one_is_taken,
+        several_that_are_refused_leave_their_own_keys_alone,
+        of_50_crossing_acquires_of_several_no_two_hold_one_key;
+    AllSetOneByOne several_set_one_by_one:
+        of_several_keys_none_is_set_if_one_is_taken,
+        of_50_crossing_acquires_of_several_no_two_hold_one_key;
+    AllGiveUpTheirOwnKeys a_refusal_that_gives_up_its_own_keys:
+        several_that_are_refused_leave_their_own_keys_alone;
+    AllRefreshOnRefusal a_refusal_that_refreshes_its_own_keys:
+        several_that_are_refused_leave_their_own_keys_alone;
+    AllTakeAnotherType several_over_another_type:
+        of_several_keys_none_is_set_if_one_is_taken,
+        the_first_of_several_that_is_not_free_is_told;
+    AllCompareAPrefix several_that_compare_a_prefix: of_several_keys_none_is_set_if_one_is_taken;
+    AllForgetTheirOwnToken several_that_forget_their_own_token:
+        several_know_their_own_keys_and_set_the_missing_ones,
+        the_first_of_several_that_is_not_free_is_told;
+    AllRefreshTheirOwnKeys several_that_refresh_their_own_keys:
+        several_know_their_own_keys_and_set_the_missing_ones;
+    AllAreSetIfOneIs several_that_are_set_if_one_is:
+        several_know_their_own_keys_and_set_the_missing_ones;
+    AllTellTheLast the_last_of_several_told: the_first_of_several_that_is_not_free_is_told;
+    AllTellTheFirstByName the_first_by_name_told: the_first_of_several_that_is_not_free_is_told;
+    AllTellTheWholeValue a_whole_long_value_of_several_told:
+        of_several_a_long_value_is_told_by_its_first_128_bytes;
+    AllTellNoHolder a_refusal_of_several_that_tells_nobody:
+        of_several_keys_none_is_set_if_one_is_taken, every_reply_has_the_form_that_the_docs_name;
+    AllCheckAndThenSet several_in_two_steps:
+        of_50_crossing_acquires_of_several_no_two_hold_one_key;
+    AllReleaseNothing a_release_of_several_that_does_nothing:
+        a_release_of_several_answers_for_each_in_order,
+        of_50_crossing_acquires_of_several_no_two_hold_one_key;
+    AllReleaseTheFirstAlone a_release_of_the_first_of_several_alone:
+        a_release_of_several_answers_for_each_in_order,
+        of_several_a_begun_millisecond_is_kept_as_a_whole_one;
+    AllRelease64AtMost a_release_of_64_at_most: a_hundred_keys_are_set_and_released_in_one_step;
+    AllReleaseBackwards answers_to_a_release_out_of_order:
+        a_release_of_several_answers_for_each_in_order;
+    AllReleasesAreCounted a_release_of_several_that_is_counted:
+        a_release_of_several_answers_for_each_in_order,
+        every_reply_has_the_form_that_the_docs_name;
+    AllReleaseNothingOfNothing an_error_for_an_empty_release:
+        a_release_of_several_answers_for_each_in_order,
+        every_reply_has_the_form_that_the_docs_name;
+    AllReleaseTheirToken a_release_of_several_that_takes_all_of_the_token:
+        a_release_of_several_answers_for_each_in_order;
+    AllReleaseUpToAFailure a_release_of_several_that_stops_at_a_failure:
+        a_release_of_several_answers_for_each_in_order,
+        a_hundred_keys_are_set_and_released_in_one_step;
+    AllReleaseWithoutComparing a_plain_del_of_several:
+        a_release_of_several_answers_for_each_in_order,
+        a_release_of_several_leaves_the_keys_of_others_alone;
+    AllReleaseAnotherType a_release_of_several_of_another_type:
+        a_release_of_several_leaves_the_keys_of_others_alone;
+    AllReleaseComparingAPrefix a_release_of_several_that_compares_a_prefix:
+        a_release_of_several_leaves_the_keys_of_others_alone;
+    AllKeepDelete a_release_of_several_that_keeps_nothing:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+    AllKeepDoesNothing a_release_of_several_that_cuts_no_life:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+    AllKeepLengthens a_release_of_several_that_lengthens:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+    AllKeepCreates a_release_of_several_that_creates:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+    AllKeepLeavesForEverAlone a_release_of_several_that_leaves_for_ever_alone:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+    AllKeepCutsFractions a_release_of_several_that_cuts_fractions:
+        of_several_a_begun_millisecond_is_kept_as_a_whole_one;
+    AllKeepCutsToWholeSeconds a_release_of_several_that_keeps_whole_seconds:
+        a_release_of_several_that_keeps_cuts_longer_lives_alone;
+
+    // Inspections and removals.
+    InspectFindsNothing an_inspection_that_finds_nothing:
+        an_inspection_tells_the_holder_and_the_time_it_has_left,
+        an_inspection_tells_of_a_key_that_lives_for_ever;
+    InspectTellsNoLifetime an_inspection_without_a_lifetime:
+        an_inspection_tells_the_holder_and_the_time_it_has_left;
+    InspectTellsTheWholeValue an_inspection_that_tells_a_whole_long_value:
+        an_inspection_tells_a_long_value_by_its_first_128_bytes;
+    InspectTellsTheHolderAlone an_inspection_that_tells_the_holder_alone:
+        an_inspection_tells_of_a_key_that_lives_for_ever,
+        every_reply_has_the_form_that_the_docs_name;
+    InspectFindsNoOtherType an_inspection_that_finds_no_other_type:
+        an_inspection_tells_of_a_key_of_another_type;
+    InspectFailsOnAnotherType an_inspection_that_fails_on_another_type:
+        an_inspection_tells_of_a_key_of_another_type;
+    InspectIsNilForAMissingKey an_inspection_that_is_nil_for_a_missing_key:
+        an_inspection_finds_no_missing_key, every_reply_has_the_form_that_the_docs_name;
+    InspectTellsAMissingKey an_inspection_that_tells_of_a_missing_key:
+        an_inspection_finds_no_missing_key;
+    InspectCreates an_inspection_that_creates:
+        an_inspection_changes_nothing, an_inspection_finds_no_missing_key;
+    InspectTakes an_inspection_that_deletes: an_inspection_changes_nothing;
+    InspectPersists an_inspection_that_persists: an_inspection_changes_nothing;
+    InspectEndsWhatLivesForEver an_inspection_that_ends_what_lives_for_ever:
+        an_inspection_changes_nothing;
+    RemovesNothing a_removal_that_does_nothing:
+        a_removal_deletes_the_key_whoever_holds_it, a_removal_finds_no_missing_key;
+    RemovesTokensAlone a_removal_of_tokens_alone: a_removal_deletes_the_key_whoever_holds_it;
+    RemovesNothingThatLivesForEver a_removal_that_leaves_for_ever_alone:
+        a_removal_deletes_the_key_whoever_holds_it;
+    RemovesAnotherType a_removal_of_another_type: a_removal_leaves_a_key_of_another_type_alone;
+    RemoveFindsNoOtherType a_removal_that_finds_no_other_type:
+        a_removal_leaves_a_key_of_another_type_alone,
+        every_reply_has_the_form_that_the_docs_name;
+    RemovesWhatIsMissing a_removal_of_what_is_missing:
+        a_removal_finds_no_missing_key, every_reply_has_the_form_that_the_docs_name;
+    RemovesAll a_removal_of_all: a_removal_deletes_no_other_key;
+
     // Keys and values.
     KeysAreLossyText lossy_keys: keys_are_bytes, keys_that_look_alike_are_different_keys;
     KeysAreLatin1 keys_as_latin_1: keys_are_bytes, keys_of_unicode_stay_as_they_are;
@@ -153,13 +279,17 @@ mutants! {
 
     // Replies.
     ErrorsAreRefusals errors_as_refusals:
-        an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error;
+        an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error,
+        an_error_inside_a_script_for_several_is_an_error, several_that_may_not_be_set_are_an_error,
+        an_error_inside_an_inspection_or_a_removal_is_an_error;
     RefusalsAreErrors refusals_as_errors:
         a_taken_key_is_refused_and_left_alone, of_100_acquires_at_once_one_wins;
     ScriptRefusalsAreErrors refusals_of_scripts_as_errors:
         a_release_leaves_the_key_of_another_alone, every_reply_has_the_form_that_the_docs_name;
     ScriptErrorsHaveNoCode errors_of_scripts_without_their_code:
         an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error,
+        an_error_inside_a_script_for_several_is_an_error,
+        an_error_inside_an_inspection_or_a_removal_is_an_error,
         an_unknown_script_is_noscript_and_has_not_run;
     IntegersAreText integers_as_text:
         every_reply_has_the_form_that_the_docs_name, a_release_deletes_its_own_key;
@@ -180,6 +310,8 @@ mutants! {
     ArraysAreTurned arrays_turned_round:
         an_acquire_by_script_tells_of_a_key_that_lives_for_ever;
     TellsSeconds a_lifetime_told_in_seconds:
+        an_inspection_tells_the_holder_and_the_time_it_has_left,
+        the_first_of_several_that_is_not_free_is_told,
         an_acquire_by_script_tells_the_holder_and_the_time_it_has_left;
     TellsZeroForEver for_ever_told_as_zero:
         an_acquire_by_script_tells_of_a_key_that_lives_for_ever,

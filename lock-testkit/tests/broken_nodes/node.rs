@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
+use std::mem::Discriminant;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +13,9 @@ use lock_core::{Command, NodeError, RedisNode, Reply, Token};
 use lock_testkit::conformance::node::{Entry, NodeBed};
 
 use crate::mutants::Bug;
-use crate::{acquiring, concurrency, extending, forms, keys, releasing, scripts};
+use crate::{
+    acquiring, concurrency, extending, forms, inspecting, keys, releasing, scripts, several,
+};
 
 pub(crate) type Answer = Result<Reply, NodeError>;
 
@@ -31,7 +34,7 @@ pub(crate) struct State(Mutex<Memory>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) known_scripts: HashSet<&'static str>,
+    pub(crate) known_scripts: HashSet<Discriminant<Operation>>,
     pub(crate) calls: usize,
     pub(crate) in_flight: usize,
     pub(crate) last: Option<Answer>,
@@ -78,6 +81,14 @@ impl BrokenNode {
             Operation::Release { key, token, keep } => {
                 releasing::release(self, key, *token, *keep).await
             }
+            Operation::AcquireAll { keys, token, ttl } => {
+                several::acquire(self, keys, *token, *ttl).await
+            }
+            Operation::ReleaseAll { keys, token, keep } => {
+                several::release(self, keys, *token, *keep).await
+            }
+            Operation::Inspect { key } => inspecting::inspect(self, key).await,
+            Operation::Remove { key } => inspecting::remove(self, key).await,
             _ => None,
         };
         match instead {

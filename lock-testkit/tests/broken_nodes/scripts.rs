@@ -1,5 +1,7 @@
 //! Scripts that the server is made to know or not, and the bugs of those who send them.
 
+use std::mem::discriminant;
+
 use lock_core::{Command, NodeError, Reply};
 
 use crate::mutants::Bug;
@@ -7,8 +9,8 @@ use crate::node::{Answer, BrokenNode};
 
 /// Whether the server knows the script, if it needs one; a source makes it known.
 pub(crate) fn enter(node: &BrokenNode, command: &Command) -> Result<(), NodeError> {
-    // The wrapper tells scripts by the names of their operations.
-    let script = command.operation().name();
+    // Each operation has a script of its own.
+    let script = discriminant(command.operation());
     let by = command.args()[0].to_vec();
     let mut memory = node.state.lock();
     match by.as_slice() {
@@ -16,7 +18,7 @@ pub(crate) fn enter(node: &BrokenNode, command: &Command) -> Result<(), NodeErro
             memory.known_scripts.insert(script);
             Ok(())
         }
-        b"EVAL" | b"EVALSHA" if !memory.known_scripts.contains(script) => Err(NodeError::server(
+        b"EVAL" | b"EVALSHA" if !memory.known_scripts.contains(&script) => Err(NodeError::server(
             "NOSCRIPT No matching script. Please use EVAL.",
         )),
         _ => Ok(()),

@@ -10,51 +10,71 @@ use lock_core::{Command, Token, Ttl};
 /// A script as it is to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// As the operation is called, and its file.
+    /// As its file is called.
     name: &'static str,
     pub(crate) source: String,
 }
 
+/// The file of the script that an operation runs.
+fn file_of(operation: &Operation) -> Option<&'static str> {
+    Some(match operation {
+        Operation::AcquireOrTell { .. } => "acquire",
+        Operation::Extend { .. } => "extend",
+        Operation::Release { .. } => "release",
+        Operation::AcquireAll { .. } => "acquire_all",
+        Operation::ReleaseAll { .. } => "release_all",
+        Operation::Inspect { .. } => "inspect",
+        Operation::Remove { .. } => "remove",
+        _ => return None,
+    })
+}
+
+/// One operation for each script.
+fn operations() -> [Operation; 7] {
+    let key: Arc<[u8]> = Arc::from(*b"k");
+    let keys: Arc<[Arc<[u8]>]> = Arc::new([Arc::clone(&key)]);
+    let token = Token::generate(&*ThreadRuntime::shared());
+    let (ttl, keep) = (Ttl::MIN, Duration::ZERO);
+    [
+        Operation::AcquireOrTell {
+            key: Arc::clone(&key),
+            token,
+            ttl,
+        },
+        Operation::Extend {
+            entries: Arc::new([]),
+        },
+        Operation::Release {
+            key: Arc::clone(&key),
+            token,
+            keep,
+        },
+        Operation::AcquireAll {
+            keys: Arc::clone(&keys),
+            token,
+            ttl,
+        },
+        Operation::ReleaseAll { keys, token, keep },
+        Operation::Inspect {
+            key: Arc::clone(&key),
+        },
+        Operation::Remove { key },
+    ]
+}
+
 impl Script {
-    /// The one that belongs to an operation, as the core has it.
-    fn of(name: &'static str, operation: Operation) -> Self {
+    /// The one of this file, as the core has it.
+    pub(crate) fn named(name: &'static str) -> Self {
+        let runs_it = |operation: &Operation| file_of(operation) == Some(name);
+        let operation = operations().into_iter().find(runs_it).unwrap();
         let command = Command::from(operation).with_source();
         let source = String::from_utf8(command.args()[1].to_vec()).unwrap();
         Self { name, source }
     }
 
-    fn all() -> [Self; 3] {
-        let key: Arc<[u8]> = Arc::from(*b"k");
-        let token = Token::generate(&*ThreadRuntime::shared());
-        let acquire = Operation::AcquireOrTell {
-            key: Arc::clone(&key),
-            token,
-            ttl: Ttl::MIN,
-        };
-        let extend = Operation::Extend {
-            entries: Arc::new([]),
-        };
-        let release = Operation::Release {
-            key,
-            token,
-            keep: Duration::ZERO,
-        };
-        [
-            Self::of("acquire", acquire),
-            Self::of("extend", extend),
-            Self::of("release", release),
-        ]
-    }
-
-    pub(crate) fn named(name: &str) -> Self {
-        let script = Self::all().into_iter().find(|script| script.name == name);
-        script.unwrap()
-    }
-
     /// Whether the operation runs it.
     pub(crate) fn belongs_to(&self, operation: &Operation) -> bool {
-        let by_script = !matches!(operation, Operation::Acquire { .. });
-        by_script && operation.name() == self.name
+        file_of(operation) == Some(self.name)
     }
 
     /// With a part of it replaced, wherever it stands.

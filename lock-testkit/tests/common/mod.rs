@@ -68,6 +68,33 @@ pub(crate) fn release_keeping(key: &str, token: Token, keep: Duration) -> Comman
     })
 }
 
+fn all(keys: &[&str]) -> Arc<[Arc<[u8]>]> {
+    keys.iter().map(|key| Arc::from(key.as_bytes())).collect()
+}
+
+pub(crate) fn acquire_all(keys: &[&str], token: Token, ttl_in_millis: u64) -> Command {
+    Command::from(Operation::AcquireAll {
+        keys: all(keys),
+        token,
+        ttl: ttl(ttl_in_millis),
+    })
+}
+
+pub(crate) fn release_all(keys: &[&str], token: Token, keep: Duration) -> Command {
+    let keys = all(keys);
+    Command::from(Operation::ReleaseAll { keys, token, keep })
+}
+
+pub(crate) fn inspect(key: &str) -> Command {
+    let key = Arc::from(key.as_bytes());
+    Command::from(Operation::Inspect { key })
+}
+
+pub(crate) fn remove(key: &str) -> Command {
+    let key = Arc::from(key.as_bytes());
+    Command::from(Operation::Remove { key })
+}
+
 /// Looks until `holds`, for longer than a busy machine needs.
 pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = std::time::Instant::now();

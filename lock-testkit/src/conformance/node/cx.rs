@@ -4,10 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, join_all, select};
-use lock_core::node::{ExtendEntry, NodeErrorKind, Operation};
+use lock_core::node::NodeErrorKind;
 use lock_core::runtime::BoxFuture;
-use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
+use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token};
 
+pub(crate) use super::commands::{
+    acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_tell, acquire_or_tell_for,
+    answers, extend, extend_all, extended, inspect, release, release_all, release_all_keeping,
+    release_keeping, remove,
+};
 use super::harness::{Access, Entry, NodeBed, NodeFault};
 use super::looks::reply_shown;
 use crate::conformance::failure::chain;
@@ -280,76 +285,4 @@ pub(crate) fn described(command: &Command) -> String {
     let key = command.operation().key();
     let start = key[..key.len().min(40)].escape_ascii();
     format!("{} of \"{start}\"", command.operation().name())
-}
-
-fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
-    Arc::from(key.as_ref())
-}
-
-/// The nearest legal ttl.
-fn ttl_of(ttl: Duration) -> Ttl {
-    let least = if ttl > Ttl::MAX.as_duration() {
-        Ttl::MAX
-    } else {
-        Ttl::MIN
-    };
-    Ttl::new(ttl).unwrap_or(least)
-}
-
-pub(crate) fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
-    acquire_for(key, token, TTL)
-}
-
-pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::Acquire {
-        key: bytes(key),
-        token,
-        ttl: ttl_of(ttl),
-    })
-}
-
-pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
-    acquire_or_tell_for(key, token, TTL)
-}
-
-pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::AcquireOrTell {
-        key: bytes(key),
-        token,
-        ttl: ttl_of(ttl),
-    })
-}
-
-pub(crate) fn extend(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    extend_all([(key.as_ref(), token, ttl)])
-}
-
-pub(crate) fn extend_all<'a>(
-    entries: impl IntoIterator<Item = (&'a [u8], Token, Duration)>,
-) -> Command {
-    let entry = |(key, token, ttl): (&[u8], Token, Duration)| ExtendEntry {
-        key: bytes(key),
-        token,
-        ttl: ttl_of(ttl),
-    };
-    Command::from(Operation::Extend {
-        entries: entries.into_iter().map(entry).collect(),
-    })
-}
-
-pub(crate) fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
-    release_keeping(key, token, Duration::ZERO)
-}
-
-pub(crate) fn release_keeping(key: impl AsRef<[u8]>, token: Token, keep: Duration) -> Command {
-    Command::from(Operation::Release {
-        key: bytes(key),
-        token,
-        keep,
-    })
-}
-
-/// The answer to an extension of one key.
-pub(crate) fn extended(answer: i64) -> Reply {
-    Reply::Array(vec![Reply::Int(answer)])
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use lock_core::{Reply, Token};
+use lock_core::{Command, Reply, Token};
 
 use super::cx::{NodeCx, acquire_or_tell};
 use super::harness::Entry;
-use crate::conformance::{CheckResult, Failure};
+use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
 /// By how much the server's clock and that of the check may differ in what passed meanwhile.
 const SLACK: Duration = Duration::from_millis(10);
@@ -56,7 +56,13 @@ impl NodeCx {
 
     /// What a refused acquire by script tells of the key: who holds it, and its PTTL.
     pub(crate) async fn told(&self, key: impl AsRef<[u8]>) -> CheckResult<(Reply, i64)> {
-        let reply = self.reply(&acquire_or_tell(key, self.token())).await?;
+        let command = acquire_or_tell(key, self.token());
+        self.told_by(&command).await
+    }
+
+    /// What this command tells of a key.
+    pub(crate) async fn told_by(&self, command: &Command) -> CheckResult<(Reply, i64)> {
+        let reply = self.reply(command).await?;
         if let Reply::Array(parts) = &reply
             && let [holder, Reply::Int(left)] = &parts[..]
         {
@@ -66,6 +72,37 @@ impl NodeCx {
             "to be told who holds the key, and for how long",
             reply_shown(&reply),
         ))
+    }
+
+    /// Fails unless the command tells of the key what it has held since then.
+    pub(crate) async fn expect_told_by(
+        &self,
+        command: &Command,
+        held: &Entry,
+        since: Duration,
+    ) -> CheckResult {
+        let (holder, left) = self.told_by(command).await?;
+        let (value, ttl) = match held {
+            Entry::Value { value, ttl } => (Reply::Bytes(value.clone()), *ttl),
+            _ => (Reply::Nil, None),
+        };
+        if holder != value {
+            let expected = format!("to be told that {} holds the key", reply_shown(&value));
+            return Err(Failure::new(expected, reply_shown(&holder)));
+        }
+        self.expect_left(ttl, left, since)
+    }
+
+    /// Fails unless the PTTL is what is left of a lifetime that began then; without one it is -1.
+    fn expect_left(&self, ttl: Option<Duration>, left: i64, since: Duration) -> CheckResult {
+        let Some(ttl) = ttl else {
+            return expect_eq("the PTTL of a key that lives for ever", &-1, &left);
+        };
+        let passed = self.now().saturating_sub(since) + SLACK;
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let (least, most) = (millis(ttl) - millis(passed), millis(ttl));
+        let wanted = format!("a PTTL of {least} to {most} ms");
+        expect((least..=most).contains(&left), &wanted, left)
     }
 
     /// Fails unless a refused acquire by script names this holder.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod checks;
+mod commands;
 mod cx;
 mod harness;
 mod list;

@@ -64,7 +64,7 @@ pub(super) async fn at_once(
 }
 
 /// Nodes as processes of their own have them.
-async fn nodes(cx: &NodeCx, count: usize) -> CheckResult<Vec<Arc<dyn RedisNode>>> {
+pub(super) async fn nodes(cx: &NodeCx, count: usize) -> CheckResult<Vec<Arc<dyn RedisNode>>> {
     let mut nodes = vec![Arc::clone(cx.node())];
     while nodes.len() < count {
         nodes.push(cx.bed().connect(&Access::default()).await?);

@@ -5,7 +5,8 @@ use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::calls::told;
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_or_tell, described, extend, extended, release,
+    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_tell, described, extend, extended, release,
+    release_all, remove,
 };
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
@@ -71,15 +72,24 @@ fn expect_code(denial: Denial, command: &Command, error: &NodeError) -> CheckRes
     )
 }
 
-/// One of each kind.
+/// One of each kind that changes anything.
 fn all(token: Token) -> Vec<Command> {
     let mut commands = acquires(token);
-    commands.extend([extend("held", token, TTL * 2), release("held", token)]);
+    commands.extend([
+        extend("held", token, TTL * 2),
+        release("held", token),
+        release_all(&["free", "held"], token),
+        remove("held"),
+    ]);
     commands
 }
 
 fn acquires(token: Token) -> Vec<Command> {
-    vec![acquire("free", token), acquire_or_tell("free", token)]
+    vec![
+        acquire("free", token),
+        acquire_or_tell("free", token),
+        acquire_all(&["held", "free"], token),
+    ]
 }
 
 pub(crate) async fn noauth_is_an_error_with_its_code(cx: &NodeCx) -> CheckResult {

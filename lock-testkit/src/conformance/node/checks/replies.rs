@@ -5,12 +5,13 @@ use std::time::Duration;
 use lock_core::Reply;
 
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_for, acquire_or_tell, acquire_or_tell_for, extend_all, extended,
-    release, release_keeping,
+    NodeCx, TTL, acquire, acquire_all, acquire_for, acquire_or_tell, acquire_or_tell_for, answers,
+    extend_all, extended, inspect, release, release_all, release_all_keeping, release_keeping,
+    remove,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
-use crate::conformance::{CheckResult, expect, expect_eq};
+use crate::conformance::{CheckResult, expect_eq};
 
 pub(crate) async fn a_free_key_is_set(cx: &NodeCx) -> CheckResult {
     let token = cx.token();
@@ -92,14 +93,10 @@ pub(crate) async fn an_acquire_by_script_tells_the_holder_and_the_time_it_has_le
     cx: &NodeCx,
 ) -> CheckResult {
     for value in [cx.token().as_bytes(), b"foreign", b"", b"1", b"\xff\0\r\n"] {
-        let since = cx.prepare("k", &living(value, TTL)).await?;
-        let (holder, left) = cx.told("k").await?;
-        expect_eq("the holder", &Reply::Bytes(value.to_vec()), &holder)?;
-        let passed = cx.now().saturating_sub(since) + Duration::from_millis(10);
-        let most = i64::try_from(TTL.as_millis()).unwrap_or(i64::MAX);
-        let least = most - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
-        let wanted = format!("a PTTL of {least} to {most} ms");
-        expect((least..=most).contains(&left), &wanted, left)?;
+        let held = living(value, TTL);
+        let since = cx.prepare("k", &held).await?;
+        let asks = acquire_or_tell("k", cx.token());
+        cx.expect_told_by(&asks, &held, since).await?;
     }
     Ok(())
 }
@@ -141,7 +138,6 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
         (b"foreign", mine, TTL),
         (b"hash", mine, TTL),
     ];
-    let answers = [1, 0, -1, -1].map(Reply::Int).to_vec();
     let steps = [
         (acquire("a", mine), Reply::ok()),
         (acquire("a", other), Reply::Nil),
@@ -153,7 +149,7 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
             told(Reply::Bytes(b"f".to_vec())),
         ),
         (acquire_or_tell("hash", mine), told(Reply::Nil)),
-        (extend_all(all), Reply::Array(answers)),
+        (extend_all(all), answers(&[1, 0, -1, -1])),
         (extend_all(all[..1].iter().copied()), extended(1)),
         (extend_all([]), Reply::Array(Vec::new())),
         (release("a", other), Reply::Int(-1)),
@@ -163,6 +159,25 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
         (release_keeping("missing", mine, keep), Reply::Int(0)),
         (release("a", mine), Reply::Int(1)),
         (release("a", mine), Reply::Int(0)),
+        (acquire_all(&["a", "c"], mine), Reply::Int(1)),
+        (acquire_all(&["a", "d"], mine), Reply::Int(1)),
+        (
+            acquire_all(&["e", "foreign"], mine),
+            told(Reply::Bytes(b"f".to_vec())),
+        ),
+        (acquire_all(&["hash", "e"], mine), told(Reply::Nil)),
+        (inspect("foreign"), told(Reply::Bytes(b"f".to_vec()))),
+        (inspect("hash"), told(Reply::Nil)),
+        (inspect("missing"), Reply::Int(0)),
+        (
+            release_all(&["a", "missing", "foreign", "hash"], mine),
+            answers(&[1, 0, -1, -1]),
+        ),
+        (release_all_keeping(&["c"], mine, keep), answers(&[1])),
+        (release_all::<&str>(&[], mine), answers(&[])),
+        (remove("c"), Reply::Int(1)),
+        (remove("hash"), Reply::Int(-1)),
+        (remove("missing"), Reply::Int(0)),
     ];
     for (command, reply) in &steps {
         cx.expect(command, reply).await?;

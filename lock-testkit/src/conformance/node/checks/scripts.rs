@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use lock_core::node::NodeErrorKind;
 use lock_core::runtime::BoxFuture;
-use lock_core::{Command, NodeError, Reply};
+use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_or_tell, described, extend, extended, not_answered,
-    release, release_keeping,
+    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_tell, answers, described, extend, extended,
+    inspect, not_answered, release, release_all, release_all_keeping, release_keeping, remove,
 };
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::node::looks::living;
-use crate::conformance::{CheckResult, Failure, expect_eq};
+use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
 /// Sends this and nothing else: the second try, by source, is the lock's business.
 async fn once(cx: &NodeCx, command: &Command) -> Result<Reply, NodeError> {
@@ -43,6 +43,11 @@ pub(crate) async fn an_unknown_script_is_noscript_and_has_not_run(cx: &NodeCx) -
         extend("held", mine, TTL * 2),
         release_keeping("held", mine, TTL / 2),
         release("held", mine),
+        acquire_all(&["free", "held"], mine),
+        release_all_keeping(&["held"], mine, TTL / 2),
+        release_all(&["held", "free"], mine),
+        inspect("held"),
+        remove("held"),
     ] {
         cx.bed().flush_scripts().await?;
         expect_noscript(cx, &command).await?;
@@ -61,6 +66,10 @@ pub(crate) async fn a_script_runs_by_its_source_too(cx: &NodeCx) -> CheckResult 
         (extend("k", mine, TTL * 2), extended(1)),
         (release_keeping("k", mine, TTL), Reply::Int(1)),
         (release("k", mine), Reply::Int(1)),
+        (acquire_all(&["k"], mine), Reply::Int(1)),
+        (release_all(&["k"], mine), answers(&[1])),
+        (inspect("k"), Reply::Int(0)),
+        (remove("k"), Reply::Int(0)),
         (acquire_or_tell("k", mine), Reply::Int(1)),
     ];
     for known in [false, true] {
@@ -121,20 +130,30 @@ pub(crate) async fn scripts_that_vanish_under_calls_run_once_or_not(cx: &NodeCx)
 
 /// It is no refusal: nobody else holds the lock.
 pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckResult {
+    expect_script_errors(cx, |mine| {
+        vec![
+            acquire_or_tell("free", mine),
+            acquire_or_tell("held", mine),
+            extend("held", mine, TTL * 2),
+            release_keeping("held", mine, TTL / 2),
+            release("held", mine),
+        ]
+    })
+    .await
+}
+
+/// Sends these to a server whose scripts may not run `GET`. Each has to be an error and to change
+/// nothing: the key `held` is the token's, and there is no other.
+pub(super) async fn expect_script_errors(
+    cx: &NodeCx,
+    commands: impl FnOnce(Token) -> Vec<Command>,
+) -> CheckResult {
     let (mine, denial) = (cx.token(), Denial::NoPermInScript);
     let since = cx.now();
     cx.expect(&acquire("held", mine), &Reply::ok()).await?;
     cx.inject(NodeFault::Deny(denial)).await?;
-    for command in [
-        acquire_or_tell("free", mine),
-        acquire_or_tell("held", mine),
-        extend("held", mine, TTL * 2),
-        release_keeping("held", mine, TTL / 2),
-        release("held", mine),
-    ] {
-        let error = cx.expect_error(&command, LONG).await?;
-        let what = format!("a server's error {}", denial.code());
-        crate::conformance::expect(is_server_error(&error, denial.code()), &what, &error)?;
+    for command in commands(mine) {
+        expect_denied(cx, denial, &command).await?;
     }
     cx.heal().await?;
     cx.expect_aged("held", &living(mine.as_bytes(), TTL), since)
@@ -144,13 +163,25 @@ pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckRe
 
 /// The script gets as far as its `SET`, which is refused.
 pub(crate) async fn a_script_that_may_not_set_is_an_error(cx: &NodeCx) -> CheckResult {
+    let token = cx.token();
+    expect_set_denied(cx, &acquire_or_tell("k", token)).await
+}
+
+/// Fails unless the command is an error and sets nothing while the server has no memory.
+pub(super) async fn expect_set_denied(cx: &NodeCx, command: &Command) -> CheckResult {
     let denial = Denial::OutOfMemory;
     cx.inject(NodeFault::Deny(denial)).await?;
-    let error = cx
-        .expect_error(&acquire_or_tell("k", cx.token()), LONG)
-        .await?;
-    let what = format!("a server's error {}", denial.code());
-    crate::conformance::expect(is_server_error(&error, denial.code()), &what, &error)?;
+    expect_denied(cx, denial, command).await?;
     cx.heal().await?;
     cx.expect_keys(&[]).await
+}
+
+async fn expect_denied(cx: &NodeCx, denial: Denial, command: &Command) -> CheckResult {
+    let error = cx.expect_error(command, LONG).await?;
+    let what = format!(
+        "a server's error {} to {}",
+        denial.code(),
+        described(command)
+    );
+    expect(is_server_error(&error, denial.code()), &what, &error)
 }

@@ -1,0 +1,131 @@
+//! Looking at a lock and removing it, whoever holds it.
+
+use lock_core::Reply;
+
+use super::scripts::expect_script_errors;
+use crate::conformance::CheckResult;
+use crate::conformance::node::cx::{NodeCx, TTL, acquire, inspect, release, remove};
+use crate::conformance::node::harness::Entry;
+use crate::conformance::node::looks::living;
+
+/// Values of all sorts.
+fn values(cx: &NodeCx) -> [Vec<u8>; 5] {
+    let token = cx.token();
+    [token.as_bytes(), b"foreign", b"", b"1", b"\xff\0\r\n"].map(<[u8]>::to_vec)
+}
+
+pub(crate) async fn an_inspection_tells_the_holder_and_the_time_it_has_left(
+    cx: &NodeCx,
+) -> CheckResult {
+    for value in values(cx) {
+        let held = living(value, TTL);
+        let since = cx.prepare("k", &held).await?;
+        cx.expect_told_by(&inspect("k"), &held, since).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn an_inspection_tells_of_a_key_that_lives_for_ever(cx: &NodeCx) -> CheckResult {
+    for value in values(cx) {
+        let held = Entry::forever(value);
+        let since = cx.prepare("k", &held).await?;
+        cx.expect_told_by(&inspect("k"), &held, since).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn an_inspection_tells_of_a_key_of_another_type(cx: &NodeCx) -> CheckResult {
+    let since = cx.prepare("k", &Entry::OtherType).await?;
+    cx.expect_told_by(&inspect("k"), &Entry::OtherType, since)
+        .await
+}
+
+pub(crate) async fn an_inspection_tells_a_long_value_by_its_first_128_bytes(
+    cx: &NodeCx,
+) -> CheckResult {
+    for length in [127, 128, 129, 4096] {
+        let value: Vec<u8> = (0..length).map(|n| (n % 251) as u8 | 0x80).collect();
+        let since = cx.prepare("k", &Entry::forever(value.as_slice())).await?;
+        let told = Entry::forever(&value[..length.min(128)]);
+        cx.expect_told_by(&inspect("k"), &told, since).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn an_inspection_finds_no_missing_key(cx: &NodeCx) -> CheckResult {
+    cx.expect(&inspect("k"), &Reply::Int(0)).await?;
+    let mine = cx.token();
+    cx.expect(&acquire("k", mine), &Reply::ok()).await?;
+    cx.expect(&release("k", mine), &Reply::Int(1)).await?;
+    cx.expect(&inspect("k"), &Reply::Int(0)).await?;
+    cx.expect_keys(&[]).await
+}
+
+/// Whoever looks at a lock neither lengthens nor shortens its life.
+pub(crate) async fn an_inspection_changes_nothing(cx: &NodeCx) -> CheckResult {
+    let mut found = vec![Entry::Missing, Entry::OtherType];
+    for value in values(cx) {
+        found.push(Entry::forever(value.as_slice()));
+        found.push(living(value, TTL));
+    }
+    for entry in found {
+        let since = cx.prepare("k", &entry).await?;
+        for _ in 0..2 {
+            cx.reply(&inspect("k")).await?;
+            cx.expect_aged("k", &entry, since).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn a_removal_deletes_the_key_whoever_holds_it(cx: &NodeCx) -> CheckResult {
+    for value in values(cx) {
+        for held in [Entry::forever(value.as_slice()), living(value, TTL)] {
+            cx.bed().put(b"k", &held).await?;
+            cx.expect(&remove("k"), &Reply::Int(1)).await?;
+            cx.expect_entry("k", &Entry::Missing).await?;
+        }
+    }
+    let mine = cx.token();
+    cx.expect(&acquire("k", mine), &Reply::ok()).await?;
+    cx.expect(&remove("k"), &Reply::Int(1)).await?;
+    cx.expect(&acquire("k", cx.token()), &Reply::ok()).await
+}
+
+pub(crate) async fn a_removal_deletes_no_other_key(cx: &NodeCx) -> CheckResult {
+    let mine = cx.token();
+    for key in ["k", "kk", "K", "other"] {
+        cx.expect(&acquire(key, mine), &Reply::ok()).await?;
+    }
+    cx.expect(&remove("k"), &Reply::Int(1)).await?;
+    cx.expect_keys(&[b"kk", b"K", b"other"]).await
+}
+
+pub(crate) async fn a_removal_leaves_a_key_of_another_type_alone(cx: &NodeCx) -> CheckResult {
+    cx.bed().put(b"k", &Entry::OtherType).await?;
+    cx.expect(&remove("k"), &Reply::Int(-1)).await?;
+    cx.expect_entry("k", &Entry::OtherType).await
+}
+
+pub(crate) async fn a_removal_finds_no_missing_key(cx: &NodeCx) -> CheckResult {
+    cx.expect(&remove("k"), &Reply::Int(0)).await?;
+    cx.expect(&acquire("k", cx.token()), &Reply::ok()).await?;
+    cx.expect(&remove("k"), &Reply::Int(1)).await?;
+    cx.expect(&remove("k"), &Reply::Int(0)).await?;
+    cx.expect_keys(&[]).await
+}
+
+/// Not "nobody holds it", and not "it is no lock".
+pub(crate) async fn an_error_inside_an_inspection_or_a_removal_is_an_error(
+    cx: &NodeCx,
+) -> CheckResult {
+    expect_script_errors(cx, |_| {
+        vec![
+            inspect("held"),
+            inspect("free"),
+            remove("held"),
+            remove("free"),
+        ]
+    })
+    .await
+}

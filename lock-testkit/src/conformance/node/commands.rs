@@ -1,0 +1,122 @@
+//! The commands that checks send.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_core::node::{ExtendEntry, Operation};
+use lock_core::{Command, Reply, Token, Ttl};
+
+use super::cx::TTL;
+
+fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
+    Arc::from(key.as_ref())
+}
+
+/// The nearest legal ttl.
+fn ttl_of(ttl: Duration) -> Ttl {
+    let least = if ttl > Ttl::MAX.as_duration() {
+        Ttl::MAX
+    } else {
+        Ttl::MIN
+    };
+    Ttl::new(ttl).unwrap_or(least)
+}
+
+pub(crate) fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_for(key, token, TTL)
+}
+
+pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::Acquire {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    })
+}
+
+pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_or_tell_for(key, token, TTL)
+}
+
+pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::AcquireOrTell {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    })
+}
+
+pub(crate) fn extend(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    extend_all([(key.as_ref(), token, ttl)])
+}
+
+pub(crate) fn extend_all<'a>(
+    entries: impl IntoIterator<Item = (&'a [u8], Token, Duration)>,
+) -> Command {
+    let entry = |(key, token, ttl): (&[u8], Token, Duration)| ExtendEntry {
+        key: bytes(key),
+        token,
+        ttl: ttl_of(ttl),
+    };
+    Command::from(Operation::Extend {
+        entries: entries.into_iter().map(entry).collect(),
+    })
+}
+
+pub(crate) fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
+    release_keeping(key, token, Duration::ZERO)
+}
+
+pub(crate) fn release_keeping(key: impl AsRef<[u8]>, token: Token, keep: Duration) -> Command {
+    Command::from(Operation::Release {
+        key: bytes(key),
+        token,
+        keep,
+    })
+}
+
+/// The answer to an extension of one key.
+pub(crate) fn extended(answer: i64) -> Reply {
+    Reply::Array(vec![Reply::Int(answer)])
+}
+
+pub(crate) fn acquire_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
+    acquire_all_for(keys, token, TTL)
+}
+
+pub(crate) fn acquire_all_for<K: AsRef<[u8]>>(keys: &[K], token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::AcquireAll {
+        keys: keys.iter().map(bytes).collect(),
+        token,
+        ttl: ttl_of(ttl),
+    })
+}
+
+pub(crate) fn release_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
+    release_all_keeping(keys, token, Duration::ZERO)
+}
+
+pub(crate) fn release_all_keeping<K: AsRef<[u8]>>(
+    keys: &[K],
+    token: Token,
+    keep: Duration,
+) -> Command {
+    Command::from(Operation::ReleaseAll {
+        keys: keys.iter().map(bytes).collect(),
+        token,
+        keep,
+    })
+}
+
+pub(crate) fn inspect(key: impl AsRef<[u8]>) -> Command {
+    Command::from(Operation::Inspect { key: bytes(key) })
+}
+
+pub(crate) fn remove(key: impl AsRef<[u8]>) -> Command {
+    Command::from(Operation::Remove { key: bytes(key) })
+}
+
+/// The answer to an operation on several keys, one integer for each.
+pub(crate) fn answers(answers: &[i64]) -> Reply {
+    Reply::Array(answers.iter().copied().map(Reply::Int).collect())
+}
