@@ -31,14 +31,11 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
     let mut unreleased = attempts.len();
     let mut first_error = None;
     let release = async {
-        let mut left = attempts.iter().collect::<Vec<_>>();
+        let mut left = attempts.clone();
         // Nodes that are busy with so many releases may be late with one: it is tried once more.
         for _ in 0..2 {
-            let releases = mem::take(&mut left).into_iter().map(|attempt| async move {
-                let released = release::release_everywhere(attempt).await;
-                (attempt, released)
-            });
-            let mut releases = stream::iter(releases).buffer_unordered(AT_ONCE);
+            let releases = stream::iter(mem::take(&mut left)).map(release_one);
+            let mut releases = releases.buffer_unordered(AT_ONCE);
             while let Some((attempt, released)) = releases.next().await {
                 match released {
                     // A lock that had expired needs no release.
@@ -65,6 +62,11 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
             source: first_error,
         }),
     }
+}
+
+async fn release_one(attempt: Arc<Attempt>) -> (Arc<Attempt>, Result<(), ReleaseError>) {
+    let released = release::release_everywhere(&attempt).await;
+    (attempt, released)
 }
 
 /// Waits for the releases that others have begun, for as long as a node may take.
