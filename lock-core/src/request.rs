@@ -138,7 +138,7 @@ impl LockRequest {
         self
     }
 
-    /// How long after one automatic extension the next one begins: above zero, and at most two
+    /// How long after one automatic extension the next one begins: at least 1 ms, and at most two
     /// thirds of the validity, so that there is time for another try. It may come up to an eighth
     /// earlier, together with those of other locks. Defaults to the lock's default: a third of the
     /// validity.

@@ -125,8 +125,8 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// The request's `extend_interval` leaves no time for another try. Call it before anything is
-    /// locked, or release then.
+    /// The request's `extend_interval` leaves no time for another try. The lock is
+    /// released then, as with a guard that is dropped.
     pub fn renewed(
         held: impl HeldLock,
         request: &LockRequest,

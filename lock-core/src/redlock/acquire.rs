@@ -26,7 +26,7 @@ pub(crate) async fn try_acquire(
     if !must_go_one_by_one(engine, request) {
         match try_one(engine, request).await {
             Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
-            result => return result,
+            result => return Ok(result?.map(LockGuard::new)),
         }
     }
     in_order::try_acquire(engine, request).await
@@ -39,7 +39,7 @@ pub(crate) async fn acquire(
     if !must_go_one_by_one(engine, request) {
         match one(engine, request).await {
             Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
-            result => return result,
+            result => return result.map(LockGuard::new),
         }
     }
     in_order::acquire(engine, request).await
@@ -63,25 +63,22 @@ fn has_cross_slot(error: &AcquireError) -> bool {
     errors.any(NodeError::is_cross_slot)
 }
 
-/// All of the request in one round.
+/// All of the request in one round. What is held needs a guard at once, or nobody releases it.
 pub(super) async fn try_one(
     engine: &Arc<Engine>,
     request: &LockRequest,
-) -> Result<Option<LockGuard>, AcquireError> {
+) -> Result<Option<Held>, AcquireError> {
     let plan = engine.settings.plan(request)?;
     let acquire = Acquire::new(engine, plan);
     match acquire.traced(Patience::Try).await {
-        Ok(guard) => Ok(Some(guard)),
+        Ok(held) => Ok(Some(held)),
         Err(AcquireError::Contended(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// The same, and waits.
-pub(super) async fn one(
-    engine: &Arc<Engine>,
-    request: &LockRequest,
-) -> Result<LockGuard, AcquireError> {
+pub(super) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
     let plan = engine.settings.plan(request)?;
     let acquire = Acquire::new(engine, plan);
     let patience = engine.settings.patience(request, acquire.started);
@@ -120,7 +117,7 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    async fn traced(&self, patience: Patience) -> Result<LockGuard, AcquireError> {
+    async fn traced(&self, patience: Patience) -> Result<Held, AcquireError> {
         let resource = &self.plan.resource;
         let span = tracing::debug_span!(
             target: "lock_core",
@@ -137,7 +134,7 @@ impl<'a> Acquire<'a> {
         run.instrument(span).await
     }
 
-    async fn run(&self, patience: Patience) -> Result<LockGuard, AcquireError> {
+    async fn run(&self, patience: Patience) -> Result<Held, AcquireError> {
         let mut wait = Wait::new(patience, self.started, self.plan.timing.node_timeout);
         let mut asking = wait.first();
         let mut last_whole = None;
@@ -149,7 +146,7 @@ impl<'a> Acquire<'a> {
                 Ok(held) => {
                     let waited = held.started().saturating_sub(self.started);
                     trace::acquired(&self.plan.resource, wait.attempts(), waited, held.votes());
-                    return Ok(LockGuard::new(held));
+                    return Ok(held);
                 }
                 Err(defeat) => defeat,
             };

@@ -235,12 +235,25 @@ impl Attempt {
     pub(crate) fn note_acquire(&self, node: usize, vote: &Result<AcquireAnswer, NodeError>) {
         match vote {
             Ok(AcquireAnswer::Granted) => self.set_granted(node, true),
+            // Of several keys that are held the others may be there still.
+            Ok(AcquireAnswer::Refused(_)) if self.may_have_others() => {
+                self.set_granted(node, false);
+            }
+            Err(error) if error.kind() == NodeErrorKind::NotSent && self.may_have_others() => {
+                self.set_granted(node, false);
+            }
             Ok(AcquireAnswer::Refused(_)) => self.untouch(node),
             Err(error) if error.kind() == NodeErrorKind::NotSent => self.untouch(node),
             // A cluster that refuses several keys at once has set none of them.
             Err(error) if error.is_cross_slot() => self.untouch(node),
             Err(_) => self.doubt(self.runtime.now()),
         }
+    }
+
+    /// Whether a node where the keys could not be set again may have some of them.
+    fn may_have_others(&self) -> bool {
+        let was_won = self.valid_until.load(Ordering::SeqCst) != 0;
+        self.keys.as_slice().len() > 1 && was_won
     }
 
     /// A command that sets the key has no answer at `now`, at least not yet.

@@ -24,6 +24,10 @@ impl Held {
         Self { attempt, resource }
     }
 
+    pub(crate) fn attempt(&self) -> &Arc<Attempt> {
+        &self.attempt
+    }
+
     /// When the attempt began that won it.
     pub(crate) fn started(&self) -> Duration {
         self.attempt.started

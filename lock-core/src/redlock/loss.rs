@@ -1,7 +1,6 @@
 //! How a holder hears that the lock is lost.
 
 use std::convert::Infallible;
-use std::future::pending;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -68,7 +67,9 @@ pub(crate) async fn lost(attempt: Arc<Attempt>) -> Loss {
             return Loss::NotOurs;
         };
         if attempt.is_over() && !mutant!(LossAfterRelease) {
-            return pending().await;
+            // By a release, which never tells; or by a loss that is about to be told.
+            let Err(oneshot::Canceled) = told.await;
+            return Loss::NotOurs;
         }
         let mut left = attempt.remaining_at(attempt.runtime.now());
         if left.is_zero() {

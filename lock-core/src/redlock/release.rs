@@ -48,6 +48,8 @@ async fn claim(attempt: &Attempt) -> Option<Result<(), ReleaseError>> {
             ReleaseState::Done { was_held: true } => return Some(Ok(())),
             ReleaseState::Done { was_held: false } => return Some(Err(ReleaseError::NotHeld)),
             ReleaseState::Running(waiters) => {
+                // Who has given up leaves nothing behind.
+                waiters.retain(|waiter| !waiter.is_canceled());
                 let (sender, receiver) = oneshot::channel();
                 waiters.push(sender);
                 receiver
@@ -147,7 +149,9 @@ impl Releasing {
         runtime.spawn(Box::pin(async move {
             // Nobody waits for the answer; what has none is sent again as a debt of its node.
             let verdict = under_way.vote().await;
-            under_way.conclude(verdict);
+            if !under_way.is_concluded {
+                under_way.conclude(verdict);
+            }
         }));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::protocol::Renewal;
 use super::renewing;
 use crate::runtime::{BoxFuture, Runtime};
 
-/// The most locks that one command extends: it keeps a server busy for less than a millisecond.
+/// The most keys that one command extends, but for those of its last lock: it keeps a server busy for less than a millisecond.
 const BATCH: usize = 500;
 
 /// The locks of one `Redlock` that are extended automatically.
@@ -83,14 +83,17 @@ pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
 }
 
 fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+    let was_taken = Arc::new(AtomicBool::new(false));
     let renewer = Renewer {
         engine: Arc::clone(engine),
         runtime: Arc::clone(runtime),
         rounds: FuturesUnordered::new(),
         timer: None,
         is_done: false,
+        was_taken: Arc::clone(&was_taken),
     };
     runtime.spawn(Box::pin(renewer.run()));
+    was_taken.store(true, Ordering::SeqCst);
 }
 
 impl Renewals {
@@ -159,7 +162,8 @@ impl Renewals {
         {
             return batch;
         }
-        while batch.len() < BATCH
+        let mut keys = 0;
+        while keys < BATCH
             && let Some(first) = queue.due.first_entry()
         {
             let Some(attempt) = first.get().upgrade() else {
@@ -176,6 +180,7 @@ impl Renewals {
                 break;
             }
             first.remove();
+            keys += attempt.keys.as_slice().len();
             batch.push(attempt);
         }
         batch
@@ -190,6 +195,8 @@ struct Renewer {
     timer: Option<(Duration, BoxFuture<'static, ()>)>,
     /// It has left the queue: another task may serve it by now.
     is_done: bool,
+    /// Its runtime has taken it, and has not dropped it at once as one that has ended does.
+    was_taken: Arc<AtomicBool>,
 }
 
 impl Renewer {
@@ -249,11 +256,23 @@ impl Drop for Renewer {
         if self.is_done {
             return;
         }
-        // Its runtime ended. The next use of the lock goes on.
-        let mut queue = self.engine.renewals.queue();
-        queue.is_served = false;
-        let waker = queue.waker.take();
-        drop(queue);
+        // Its runtime ended. Another lock's goes on, or the next use of the `Redlock`.
+        let (waker, waiting) = {
+            let mut queue = self.engine.renewals.queue();
+            queue.is_served = false;
+            // Of a runtime that did not even take it, whoever spawned it goes on.
+            let waiting = match self.was_taken.load(Ordering::SeqCst) {
+                true => queue.due.values().filter_map(Weak::upgrade).collect(),
+                false => Vec::new(),
+            };
+            (queue.waker.take(), waiting)
+        };
         drop(waker);
+        for lock in waiting {
+            if !self.engine.renewals.take_over_if_unserved() {
+                return;
+            }
+            serve(&self.engine, &lock.runtime);
+        }
     }
 }

@@ -35,8 +35,17 @@ struct Renewing {
 }
 
 /// Extends the locks, and sees to it that each is extended again when it is due.
-pub(super) async fn run(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, locks: Vec<Arc<Attempt>>) {
+pub(super) async fn run(
+    engine: Arc<Engine>,
+    runtime: Arc<dyn Runtime>,
+    mut locks: Vec<Arc<Attempt>>,
+) {
     let started = runtime.now();
+    // Nothing is sent for what has ended: it would only keep others out.
+    locks.retain(|lock| goes_on(lock, started));
+    if locks.is_empty() {
+        return;
+    }
     let node_timeout = locks[0].timing.node_timeout;
     let entries = |lock: &Arc<Attempt>| {
         let ttl = lock.timing.ttl;
@@ -88,6 +97,28 @@ pub(super) async fn run(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, locks: V
     // Calls are never dropped half-way, and late answers count for the next round.
     while let Some((node, answers)) = calls.next().await {
         renewing.take_late(node, answers);
+    }
+}
+
+/// Whether the lock is held still; one that has run out is told of.
+fn goes_on(lock: &Attempt, now: Duration) -> bool {
+    if !lock.remaining_at(now).is_zero() || mutant!(RenewalRevives) {
+        return true;
+    }
+    if !lock.is_over() {
+        lock.tell_of(Loss::Expired);
+    }
+    false
+}
+
+impl Drop for Renewing {
+    fn drop(&mut self) {
+        // The runtime ended in the middle of the round: what is undecided is due again.
+        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+            if decided.is_none() {
+                renewer::put(lock, self.started);
+            }
+        }
     }
 }
 

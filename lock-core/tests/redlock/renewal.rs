@@ -263,3 +263,31 @@ fn the_next_use_goes_on_where_a_runtime_ended() {
     });
     drop(one);
 }
+
+#[test]
+fn the_end_of_one_runtime_does_not_end_the_extensions_of_another() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    };
+    let threads = lock_core::runtime::ThreadRuntime::shared();
+    let nodes = MemoryNode::several_with_runtime(3, &(threads as Arc<dyn lock_core::Runtime>));
+    let locks = Redlock::new(nodes.clone()).unwrap();
+    let (first, second) = (runtime(), runtime());
+    let one = first.block_on(locks.lock(request("one"))).unwrap();
+    let two = second.block_on(locks.lock(request("two"))).unwrap();
+    drop(first);
+    second.block_on(async {
+        let before = nodes[0].calls().extend;
+        sleep(10_000 * MS).await;
+        assert!(
+            nodes[0].calls().extend > before + 5,
+            "nobody has used the lock again"
+        );
+        assert!(two.is_valid());
+    });
+    drop((one, two));
+}

@@ -260,6 +260,39 @@ mod apart {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_is_refused_and_what_is_given_back_is_the_same_one_by_one() {
+        let nodes = nodes(3);
+        let locks = Redlock::new(nodes.iter().cloned().map(Cluster)).unwrap();
+        drop(locks.lock(all(&["a", "b"])).await.unwrap());
+        settle().await;
+        let calls = nodes[0].calls().total();
+        for bad in [all(&[]), all(&["a", "a"]), all(&["a", ""])] {
+            let refused = locks.try_lock(bad).await;
+            assert!(
+                matches!(refused, Err(AcquireError::Invalid(_))),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(nodes[0].calls().total(), calls, "nothing was sent");
+        let held = locks.lock("b").await.unwrap();
+        let request = all(&["a", "b"]).hold_at_least(2000 * MS);
+        assert!(locks.try_lock(request.clone()).await.unwrap().is_none());
+        settle().await;
+        assert!(
+            nodes.iter().all(|node| keys(node) == ["b"]),
+            "nothing is kept of a failure"
+        );
+        held.release().await.unwrap();
+        settle().await;
+        locks.lock(request).await.unwrap().release().await.unwrap();
+        settle().await;
+        assert!(
+            nodes.iter().all(|node| keys(node) == ["a", "b"]),
+            "the promise is kept"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn philosophers_all_eat() {
         let nodes = nodes(3);
         let meals = Arc::new(AtomicUsize::new(0));

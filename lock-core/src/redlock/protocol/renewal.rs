@@ -50,7 +50,8 @@ impl Renewal {
         node_timeout: Duration,
     ) -> Option<Duration> {
         let pause = (left / 8).min(self.interval);
-        let pause = pause.max(node_timeout / 2).max(MIN_RETRY);
+        let pause = pause.max(node_timeout / 2);
+        let pause = pause.max(MIN_RETRY.min(self.interval));
         (!left.is_zero()).then(|| now.saturating_add(pause))
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -31,16 +32,21 @@ impl fmt::Display for InsideRuntime {
 
 impl Error for InsideRuntime {}
 
-/// Wakes the thread that waits.
-struct Unpark(Thread);
+/// Wakes the thread that waits. It remembers that it did: the future may park the thread for reasons
+/// of its own, and use up what unparks it.
+struct Unpark {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
+        self.is_woken.store(true, Ordering::SeqCst);
+        self.thread.unpark();
     }
 }
 
@@ -67,14 +73,22 @@ pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, InsideRuntime>
         return Err(InsideRuntime);
     }
     let _taken = Taken::take();
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let unpark = Arc::new(Unpark {
+        thread: thread::current(),
+        is_woken: AtomicBool::new(false),
+    });
+    let waker = Waker::from(Arc::clone(&unpark));
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return Ok(output),
-            // It may wake up for nothing, and polls again then.
-            Poll::Pending => thread::park(),
+            // A thread may wake up for nothing.
+            Poll::Pending => {
+                while !unpark.is_woken.swap(false, Ordering::SeqCst) {
+                    thread::park();
+                }
+            }
         }
     }
 }
