@@ -1,15 +1,18 @@
 //! What makes the backend trustworthy: it keeps every rule of `RedisNode`, and Redlock over it
 //! every rule of `DistributedLock`.
 
-use std::convert::Infallible;
-
+use lock_testkit::conformance::node::Protocol;
 use lock_testkit::conformance::{RedisHarness, RedlockHarness, TokioDriver};
 
 use crate::node::MyNode;
 
 fn harness() -> RedisHarness {
     RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
-        Ok::<_, Infallible>(MyNode::new(target.addr().to_string()))
+        match target.protocol() {
+            // What the client cannot do is refused, never passed over: see `unsupported`.
+            Some(Protocol::Resp3) => Err("the client knows RESP2 alone"),
+            _ => Ok(MyNode::new(target.addr().to_string())),
+        }
     })
 }
 
@@ -17,6 +20,7 @@ mod node {
     lock_testkit::conformance! {
         harness: super::harness(),
         unsupported: {
+            resp3_replies_are_read_as_those_of_resp2: "the client knows RESP2 alone",
             the_right_password_opens_the_server: "the client does not log in",
         },
     }

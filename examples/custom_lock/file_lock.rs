@@ -142,10 +142,13 @@ impl DistributedLock for FileLock {
 
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
         request.validate(TTL)?;
-        let mut guards = Vec::new();
-        // The limit of the wait is one of each resource here.
+        let (runtime, mut guards) = (ambient(), Vec::new());
+        let start = runtime.now();
+        let max_wait = request.get_max_wait().unwrap_or(Some(MAX_WAIT));
         for request in request.one_by_one() {
-            guards.push(self.one(&request).await?);
+            let waited = runtime.now().saturating_sub(start);
+            let left = max_wait.map(|max_wait| max_wait.saturating_sub(waited));
+            guards.push(self.one(&request.max_wait(left)).await?);
         }
         Ok(LockGuard::all(guards))
     }

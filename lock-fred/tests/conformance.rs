@@ -1,6 +1,8 @@
 //! The node keeps the rules, over both versions of the protocol, with one connection and with as many
 //! as a pool has.
 
+#![cfg(unix)]
+
 use fred::clients::Pool;
 use fred::types::config::Config;
 use lock_fred::FredNode;

@@ -1,5 +1,7 @@
 //! The node keeps the rules, over both versions of the protocol and over a connection of its user's.
 
+#![cfg(unix)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

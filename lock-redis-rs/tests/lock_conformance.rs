@@ -1,5 +1,7 @@
 //! Redlock over nodes of this crate keeps the rules of locks, also beside nodes of another kind.
 
+#![cfg(unix)]
+
 use std::sync::Arc;
 
 use lock_redis_rs::RedisRsNode;

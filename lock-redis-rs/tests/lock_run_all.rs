@@ -1,6 +1,8 @@
 //! The suite for locks under a runner of one's own. There is one test in this file, so that the
 //! program comes to it when it is started again for a check with a second process.
 
+#![cfg(unix)]
+
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::conformance::{
     MemoryHarness, RedisHarness, RedlockHarness, Report, TokioDriver, lock,

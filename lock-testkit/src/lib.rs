@@ -59,6 +59,17 @@
 //! assert!(proxy.requests().is_empty());
 //! # Ok::<_, lock_testkit::ServerError>(())
 //! ```
+//!
+//! # For whoever writes a backend or a lock
+//!
+//! [`conformance!`] makes one test of each rule of [`RedisNode`](lock_core::RedisNode),
+//! [`lock_conformance!`] of each rule of [`DistributedLock`](lock_core::DistributedLock); see
+//! [`conformance`](mod@conformance). [`sim`] runs either in a deterministic simulator.
+//!
+//! # Features
+//!
+//! - `tokio`: `conformance::TokioDriver`. Off by default; switches `lock-core/tokio` on.
+//! - `smol`: `conformance::SmolDriver`. Off by default.
 
 pub mod conformance;
 mod memory;

@@ -24,8 +24,10 @@ pub use token::Token;
 /// Sends commands to one Redis server.
 ///
 /// This is the whole interface between the algorithm and a Redis client. A backend for another
-/// client is about thirty lines: send [`Command::args`], turn the answer into a [`Reply`], turn
-/// failures into a [`NodeError`].
+/// client sends [`Command::args`], turns the answer into a [`Reply`] and failures into a
+/// [`NodeError`]; most of its lines are for the rules below when a connection breaks. The suite
+/// `lock_testkit::conformance!` checks them. Implementations carry `#[async_trait]` of the crate
+/// `async-trait`.
 ///
 /// # Rules
 ///

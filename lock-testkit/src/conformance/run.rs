@@ -46,8 +46,8 @@ impl Outcome {
         }
     }
 
-    /// Whether this is as it should be: a check passes, one that is declared unsupported fails for
-    /// that.
+    /// Whether this is as it should be: a check passes; one that is declared unsupported fails, in
+    /// whatever way, a set-up that went wrong excepted.
     #[must_use]
     pub fn is_good(&self) -> bool {
         match (&self.unsupported, &self.result) {

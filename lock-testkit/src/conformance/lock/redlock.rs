@@ -19,6 +19,10 @@ pub struct RedlockHarness {
 
 impl RedlockHarness {
     /// Over so many nodes of one kind.
+    ///
+    /// # Panics
+    ///
+    /// With a count of zero.
     pub fn over(count: usize, nodes: impl NodeHarness) -> Self {
         let nodes: Arc<dyn NodeHarness> = Arc::new(nodes);
         Self::mixed(vec![nodes; count])

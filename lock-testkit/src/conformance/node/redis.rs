@@ -88,7 +88,8 @@ impl Target {
         self.addr
     }
 
-    /// The protocol, if one is asked for.
+    /// The protocol, if one is asked for; `None` leaves it to the client. A client that cannot speak
+    /// the one that is asked for has to fail to be built.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {
         self.access.protocol
