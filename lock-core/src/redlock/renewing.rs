@@ -105,6 +105,9 @@ fn goes_on(lock: &Attempt, now: Duration) -> bool {
     if !lock.remaining_at(now).is_zero() || mutant!(RenewalRevives) {
         return true;
     }
+    if mutant!(RenewalOutlivesRelease) && lock.is_over() {
+        return true;
+    }
     if !lock.is_over() {
         lock.tell_of(Loss::Expired);
     }
