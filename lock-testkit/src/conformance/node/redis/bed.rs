@@ -147,18 +147,18 @@ impl NodeBed for RedisBed {
     async fn put(&self, key: &[u8], entry: &Entry) -> CheckResult {
         let server = &self.server;
         match entry {
-            Entry::Missing => ask(server, &[b"DEL", key])?,
-            Entry::Value { value, ttl: None } => ask(server, &[b"SET", key, value])?,
+            Entry::Missing => ask::<&[u8]>(server, &[b"DEL", key])?,
+            Entry::Value { value, ttl: None } => ask::<&[u8]>(server, &[b"SET", key, value])?,
             Entry::Value {
                 value,
                 ttl: Some(ttl),
             } => {
                 let millis = ttl.as_millis().to_string();
-                ask(server, &[b"SET", key, value, b"PX", millis.as_bytes()])?
+                ask::<&[u8]>(server, &[b"SET", key, value, b"PX", millis.as_bytes()])?
             }
             Entry::OtherType => {
-                ask(server, &[b"DEL", key])?;
-                ask(server, &[b"HSET", key, b"field", b"value"])?
+                ask::<&[u8]>(server, &[b"DEL", key])?;
+                ask::<&[u8]>(server, &[b"HSET", key, b"field", b"value"])?
             }
         };
         Ok(())
