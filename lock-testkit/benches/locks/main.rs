@@ -4,10 +4,10 @@
 //! cargo bench --bench locks [-- [--json] [--quick] [SCENARIO...]]
 //! ```
 //!
-//! Each scenario measures two sides in turn, in one process, on redis-servers of its own. `ours`
-//! is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says fred. `raw` is the
-//! limit: the two commands that a lock needs, sent by hand on the same client (see `raw`). With
-//! failing servers, `raw` is our own healthy value instead.
+//! Each scenario measures two sides in turn, in one process, on redis-servers of its own (see
+//! `stage`). `ours` is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says
+//! fred. `raw` is the limit: the two commands that a lock needs, sent by hand on the same client
+//! (see `raw`). With failing servers, `raw` is our own healthy value instead.
 
 mod args;
 mod faults;
@@ -16,12 +16,12 @@ mod ours;
 mod raw;
 mod report;
 mod side;
+mod stage;
 mod stats;
 
 use std::error::Error;
 
 use lock_testkit::RedisServer;
-use tokio::runtime::{Builder, Runtime};
 
 use args::{Args, Effort};
 use faults::Fault;
@@ -29,11 +29,9 @@ use ours::Ours;
 use raw::{Fred, Raw, RedisRs};
 use report::{Report, Row};
 use side::Side;
+use stage::Stage;
 
 type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Tokio's worker threads. What sends and what answers share the machine's cores.
-const WORKERS: usize = 2;
 
 enum Scenario {
     Sequential(Client),
@@ -67,46 +65,46 @@ fn main() -> BenchResult<()> {
         // `cargo test --all-targets` runs benches too, without the argument that cargo bench adds.
         return Ok(());
     };
-    let servers = RedisServer::start_many(5)?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .enable_all()
-        .build()?;
+    let (shared, apart) = (Stage::shared()?, Stage::apart()?);
     let mut report = Report::new(args.json);
-    report.start(WORKERS, args.effort.rounds);
+    report.start(args.effort.rounds);
     for (name, nodes, scenario) in &SCENARIOS {
         if args.wants(name) {
-            report.row(&run(&runtime, &servers[..*nodes], name, scenario, &args)?);
+            let stage = match scenario {
+                Scenario::Parallel(_) => &shared,
+                Scenario::Sequential(_) | Scenario::Failing(_) => &apart,
+            };
+            let row = stage.run(*nodes, async |servers| {
+                run(servers, name, scenario, &args.effort).await
+            });
+            report.row(&row?);
         }
     }
     Ok(())
 }
 
-fn run(
-    runtime: &Runtime,
+async fn run(
     servers: &[RedisServer],
     name: &'static str,
     scenario: &Scenario,
-    args: &Args,
+    effort: &Effort,
 ) -> BenchResult<Row> {
-    let effort = &args.effort;
-    runtime.block_on(async {
-        match scenario {
-            Scenario::Sequential(Client::RedisRs) => {
-                healthy::sequential(name, servers.len(), redis_rs(servers).await?, effort).await
-            }
-            Scenario::Sequential(Client::Fred) => {
-                healthy::sequential(name, servers.len(), fred(servers).await?, effort).await
-            }
-            Scenario::Parallel(Client::RedisRs) => {
-                healthy::parallel(name, servers.len(), redis_rs(servers).await?, effort).await
-            }
-            Scenario::Parallel(Client::Fred) => {
-                healthy::parallel(name, servers.len(), fred(servers).await?, effort).await
-            }
-            Scenario::Failing(fault) => faults::run(name, servers, *fault, effort).await,
+    let nodes = servers.len();
+    match scenario {
+        Scenario::Sequential(Client::RedisRs) => {
+            healthy::sequential(name, nodes, redis_rs(servers).await?, effort).await
         }
-    })
+        Scenario::Sequential(Client::Fred) => {
+            healthy::sequential(name, nodes, fred(servers).await?, effort).await
+        }
+        Scenario::Parallel(Client::RedisRs) => {
+            healthy::parallel(name, nodes, redis_rs(servers).await?, effort).await
+        }
+        Scenario::Parallel(Client::Fred) => {
+            healthy::parallel(name, nodes, fred(servers).await?, effort).await
+        }
+        Scenario::Failing(fault) => faults::run(name, servers, *fault, effort).await,
+    }
 }
 
 async fn redis_rs(servers: &[RedisServer]) -> BenchResult<(impl Side, impl Side)> {

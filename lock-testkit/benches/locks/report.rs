@@ -71,7 +71,7 @@ impl Report {
         Self { json }
     }
 
-    pub(crate) fn start(&mut self, workers: usize, rounds: usize) {
+    pub(crate) fn start(&mut self, rounds: usize) {
         if self.json {
             return;
         }
@@ -79,7 +79,8 @@ impl Report {
         println!(
             "our own healthy value. Own redis-servers on loopback; median of {rounds} rounds;"
         );
-        println!("tokio's multi-thread runtime, {workers} workers. µs are the p50 of a pair.");
+        println!("tokio's multi-thread runtime. µs are the p50 of a pair, the client on a core of");
+        println!("its own; pairs/s with client and servers on all cores.");
         println!();
         println!(
             "{:13}{:>10}{:>10}  {:9}{:>5}  {:9}",
