@@ -83,11 +83,12 @@ pub(crate) fn not_extended(key: &[u8], remaining: Duration, error: &dyn fmt::Dis
     );
 }
 
-pub(crate) fn released(key: &[u8], held: Duration, outcome: &'static str) {
+/// `held` is asked only if somebody listens.
+pub(crate) fn released(key: &[u8], held: impl Fn() -> Duration, outcome: &'static str) {
     tracing::debug!(
         target: "lock_core",
         key = %Name(key),
-        held_us = micros(held),
+        held_us = micros(held()),
         outcome,
         "release"
     );

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use lock_core::NodeError;
+use lock_core::runtime::TokioRuntime;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -131,7 +132,7 @@ impl Watch {
 
     /// Whether it is the watch of the runtime that the caller runs on.
     pub(crate) fn is_of_caller(&self) -> bool {
-        Handle::try_current().is_ok_and(|handle| handle.id() == self.runtime)
+        TokioRuntime::is_current(self.runtime)
     }
 
     fn list(&self, list: usize) -> MutexGuard<'_, Calls> {

@@ -29,7 +29,7 @@ pub(crate) async fn try_acquire(
             result => return Ok(result?.map(LockGuard::new)),
         }
     }
-    in_order::try_acquire(engine, request).await
+    Box::pin(in_order::try_acquire(engine, request)).await
 }
 
 pub(crate) async fn acquire(
@@ -42,7 +42,8 @@ pub(crate) async fn acquire(
             result => return result.map(LockGuard::new),
         }
     }
-    in_order::acquire(engine, request).await
+    // Boxed, as all rare things here: the common future stays small.
+    Box::pin(in_order::acquire(engine, request)).await
 }
 
 /// Whether nodes are known to take no command for several keys, and there are several.
@@ -124,14 +125,15 @@ impl<'a> Acquire<'a> {
             "acquire",
             resource = %trace::Name(resource)
         );
-        let run = async {
-            let result = self.run(patience).await;
-            if let Err(error) = &result {
-                trace::not_acquired(resource, error);
-            }
-            result
+        let result = if span.is_disabled() {
+            self.run(patience).await
+        } else {
+            Box::pin(self.run(patience).instrument(span.clone())).await
         };
-        run.instrument(span).await
+        if let Err(error) = &result {
+            span.in_scope(|| trace::not_acquired(resource, error));
+        }
+        result
     }
 
     async fn run(&self, patience: Patience) -> Result<Held, AcquireError> {

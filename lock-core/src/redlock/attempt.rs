@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::holders::Seat;
 use super::keys::Keys;
 use super::loss::LossSignal;
 use super::member::Member;
@@ -32,6 +33,7 @@ pub(crate) struct Attempt {
     pub(crate) timing: Timing,
     /// Before the first send.
     pub(crate) started: Duration,
+    pub(super) seat: Seat,
     pub(super) release: Mutex<ReleaseState>,
     pub(super) loss: LossSignal,
     /// How the lock is extended automatically, if it is.
@@ -83,6 +85,7 @@ impl Attempt {
             token,
             timing: plan.timing,
             started: now,
+            seat: Seat::default(),
             release: Mutex::default(),
             loss: LossSignal::default(),
             renewed: OnceLock::new(),

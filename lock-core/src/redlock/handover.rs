@@ -42,7 +42,9 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     let runtime = engine.settings.runtime();
     let now = runtime.now();
     let attempt = Arc::new(Attempt::with_token(engine, &runtime, &plan, now, token));
-    engine.holders.add(&attempt);
+    if !mutant!(ShutdownForgetsResumed) {
+        engine.holders.add(&attempt);
+    }
     // A shutdown may have come in between, and does not know of it then.
     if engine.holders.is_shut() {
         return Err(ResumeError::ShutDown);

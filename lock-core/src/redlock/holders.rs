@@ -1,8 +1,7 @@
 //! What is held or tried for, so that a shutdown can release it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::attempt::Attempt;
 use crate::node::Token;
@@ -10,9 +9,15 @@ use crate::node::Token;
 /// So many parts, each with a lock of its own, that threads seldom meet.
 const SHARDS: usize = 16;
 
-/// By address, which an attempt has for itself while it lives: a token may be that of another one
-/// too, when a lock was handed over and resumed in the same process.
-type Shard = HashMap<usize, Weak<Attempt>>;
+#[derive(Debug, Default)]
+struct Shard {
+    places: Vec<Option<Weak<Attempt>>>,
+    free: Vec<usize>,
+}
+
+/// Where an attempt stands among the holders, if it does.
+#[derive(Debug, Default)]
+pub(super) struct Seat(OnceLock<usize>);
 
 /// The attempts of one `Redlock` of which something may be left somewhere.
 #[derive(Debug, Default)]
@@ -32,17 +37,17 @@ impl Holders {
         self.is_shut.store(true, Ordering::SeqCst);
     }
 
-    /// To be called before anything is sent for it.
+    /// To be called before anything is sent for it, and once.
     pub(super) fn add(&self, attempt: &Arc<Attempt>) {
-        let weak = Arc::downgrade(attempt);
-        let replaced = self.shard(&attempt.token).insert(address(attempt), weak);
-        drop(replaced);
+        let seat = &attempt.seat.0;
+        seat.get_or_init(|| self.shard(&attempt.token).add(attempt));
     }
 
     /// Nobody holds it any more, and no call is under way for it.
     pub(super) fn remove(&self, attempt: &Attempt) {
-        let removed = self.shard(&attempt.token).remove(&address(attempt));
-        drop(removed);
+        if let Some(place) = attempt.seat.0.get() {
+            self.shard(&attempt.token).free(*place);
+        }
     }
 
     /// All there are at present.
@@ -51,7 +56,8 @@ impl Holders {
         for shard in &self.shards {
             // Upgraded under the lock and dropped outside: the last one to drop an attempt comes
             // back here.
-            all.extend(locked(shard).values().filter_map(Weak::upgrade));
+            let shard = locked(shard);
+            all.extend(shard.places.iter().flatten().filter_map(Weak::upgrade));
         }
         all
     }
@@ -63,15 +69,25 @@ impl Holders {
     }
 }
 
-fn address(attempt: &Attempt) -> usize {
-    if mutant!(ShutdownForgetsResumed) {
-        // The same for all of one token.
-        let bytes = attempt.token.as_bytes().iter();
-        return bytes.fold(0_usize, |sum, byte| {
-            sum.wrapping_mul(31) + usize::from(*byte)
-        });
+impl Shard {
+    fn add(&mut self, attempt: &Arc<Attempt>) -> usize {
+        let weak = Some(Arc::downgrade(attempt));
+        match self.free.pop() {
+            Some(place) => {
+                self.places[place] = weak;
+                place
+            }
+            None => {
+                self.places.push(weak);
+                self.places.len() - 1
+            }
+        }
     }
-    std::ptr::from_ref(attempt).addr()
+
+    fn free(&mut self, place: usize) {
+        self.places[place] = None;
+        self.free.push(place);
+    }
 }
 
 fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {

@@ -198,7 +198,7 @@ impl UnderWay {
         };
         let before = mem::replace(&mut *state(self.calls.attempt()), next);
         let attempt = self.calls.attempt();
-        let held = attempt.runtime.now().saturating_sub(attempt.started);
+        let held = || attempt.runtime.now().saturating_sub(attempt.started);
         trace::released(attempt.keys.first(), held, verdict.name());
         // Dropping the senders wakes the waiters: foreign code, which must not run under the lock.
         drop(before);

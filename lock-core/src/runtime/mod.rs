@@ -57,10 +57,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 pub fn ambient() -> Arc<dyn Runtime> {
     cfg_if::cfg_if! {
         if #[cfg(feature = "tokio")] {
-            match TokioRuntime::current() {
-                Some(runtime) => Arc::new(runtime),
-                None => ThreadRuntime::shared(),
-            }
+            tokio::ambient().unwrap_or_else(|| ThreadRuntime::shared())
         } else {
             ThreadRuntime::shared()
         }

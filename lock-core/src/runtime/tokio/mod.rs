@@ -1,6 +1,7 @@
 //! The runtime for programs on tokio (feature `tokio`).
 
 mod clock;
+mod inside;
 mod sleep;
 mod timer;
 
@@ -8,9 +9,12 @@ mod timer;
 mod tests;
 
 use super::{BoxFuture, Runtime, random};
-use ::tokio::runtime::Handle;
+use ::tokio::runtime::{Handle, Id};
 use ::tokio::time::Instant;
+pub(super) use inside::ambient;
+use inside::is_inside;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A tokio runtime, by its handle.
@@ -35,14 +39,17 @@ use std::time::{Duration, SystemTime};
 ///   the only thread of a runtime on a future that waits for that runtime.
 #[derive(Clone)]
 pub struct TokioRuntime {
-    handle: Handle,
+    /// Its clones share a count of their own, which fewer threads meet at than at the runtime's.
+    handle: Arc<Handle>,
 }
 
 impl TokioRuntime {
     /// The runtime that the handle stands for.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self { handle }
+        Self {
+            handle: Arc::new(handle),
+        }
     }
 
     /// The runtime whose context the caller is in, if there is one. Costs nanoseconds.
@@ -51,11 +58,23 @@ impl TokioRuntime {
         Handle::try_current().ok().map(Self::new)
     }
 
+    /// Whether the caller is in the context of the runtime with this id.
+    ///
+    /// For clients that have something of their own for each runtime: the first question of a task
+    /// asks tokio, which costs more the more threads do so; the answer to further ones is
+    /// remembered until the thread runs another task.
+    #[must_use]
+    pub fn is_current(id: Id) -> bool {
+        is_inside(id)
+    }
+
     /// What the runtime's own clock shows. From another thread, tokio would show the real clock
     /// in place of a paused one, so this goes into the runtime's context for the moment.
     fn instant(&self) -> Instant {
+        if is_inside(self.handle.id()) {
+            return Instant::now();
+        }
         match Handle::try_current() {
-            Ok(current) if current.id() == self.handle.id() => Instant::now(),
             // The thread is about to end and has no place for a context any more.
             Err(error) if error.is_thread_local_destroyed() => std::time::Instant::now().into(),
             _ => {

@@ -1,9 +1,10 @@
 //! A sleep that uses tokio's timer where that can work, and the thread runtime's where not.
 
 use super::TokioRuntime;
+use super::inside::is_inside;
 use super::timer::Timer;
 use crate::runtime::{BoxFuture, ThreadRuntime};
-use ::tokio::runtime::{Handle, Id};
+use ::tokio::runtime::Id;
 use ::tokio::time::Instant;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn, ready};
@@ -74,10 +75,6 @@ fn poll_timer(
         Ok(poll) => poll.map(|()| End::Due),
         Err(_) => Poll::Ready(End::Unusable),
     }
-}
-
-pub(super) fn is_inside(id: Id) -> bool {
-    Handle::try_current().is_ok_and(|current| current.id() == id)
 }
 
 static TIMERLESS: Timerless = Timerless::new();

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use ::tokio::runtime::Id;
 use ::tokio::time::{Instant, Sleep, sleep_until};
 
-use super::sleep::is_inside;
+use super::inside::is_inside;
 
 /// How many timers a thread keeps. Each of them wakes somebody in vain once, at its end.
 const KEPT: usize = 64;
