@@ -117,9 +117,9 @@ fn python() -> PathBuf {
 /// `pins` are what is to be installed, and the file is what was.
 fn missing(program: &Path, file: &str, pins: &str) -> Option<String> {
     match std::fs::read_to_string(installed().join(file)) {
-        Err(_) => return Some("not installed, which ./scripts/interop does".into()),
+        Err(_) => return Some("not installed: run ./scripts/interop".into()),
         Ok(found) if found != pins => {
-            return Some("installed in other versions, run ./scripts/interop".into());
+            return Some("installed in other versions: run ./scripts/interop".into());
         }
         Ok(_) => {}
     }

@@ -18,6 +18,7 @@ mod scene;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use lock_testkit::RedisServer;
@@ -27,7 +28,13 @@ use scenarios::{SCENARIOS, Scenario};
 use scene::{Client, LONG, Scene};
 
 fn main() -> ExitCode {
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    if args.test_threads.is_none() {
+        // They wait more than they work.
+        args.test_threads = thread::available_parallelism()
+            .ok()
+            .map(|cores| 2 * cores.get());
+    }
     let mut trials = broken::trials();
     for library in Library::ALL {
         let missing = library.missing();

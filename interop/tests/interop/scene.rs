@@ -19,6 +19,11 @@ use crate::peer::{Ask, Peer, Told};
 /// Never the reason why something ends.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
+/// A ttl that shall end while we wait, long enough for what has to happen before on a slow machine.
+pub(crate) const SHORT: Duration = Duration::from_secs(3);
+
+const SECOND: Duration = Duration::from_secs(1);
+
 /// A lock over either client.
 pub(crate) type Ours = Redlock<Arc<dyn RedisNode>>;
 
@@ -57,16 +62,15 @@ impl Scene {
         theirs: Box<dyn Peer>,
         patience: Duration,
     ) -> Self {
-        let nodes = servers.iter().map(|server| client.node(server));
-        let ours = Redlock::new(nodes).unwrap();
         let scene = Self {
-            ours,
+            ours: builder(&servers, client).build().unwrap(),
             theirs,
             client,
             servers,
             patience,
         };
-        scene.we_warm_up().await;
+        let guard = scene.we_hold("our-warm-up").await;
+        guard.release().await.unwrap();
         scene
     }
 
@@ -76,25 +80,9 @@ impl Scene {
         self.theirs.ask(Ask::Release).await;
     }
 
-    async fn we_warm_up(&self) {
-        let request = LockRequest::new("warm-up").max_wait(LONG);
-        for _ in 0..100 {
-            let guard = self.ours.lock(&request).await.unwrap();
-            sleep(20 * MS).await;
-            let is_warm = guard.votes().granted == self.servers.len();
-            // It tells whether there was a quorum, which may be too much for a cold start.
-            guard.release().await.ok();
-            if is_warm {
-                return;
-            }
-        }
-        panic!("no lock on all servers");
-    }
-
     /// For a lock of ours with other settings.
     pub(crate) fn builder(&self) -> RedlockBuilder<Arc<dyn RedisNode>> {
-        let nodes = self.servers.iter().map(|server| self.client.node(server));
-        Redlock::builder().nodes(nodes)
+        builder(&self.servers, self.client)
     }
 
     pub(crate) fn quorum(&self) -> usize {
@@ -104,15 +92,23 @@ impl Scene {
     /// We hold a lock on all servers, as soon as it is free there.
     pub(crate) async fn we_hold(&self, request: impl Into<LockRequest>) -> LockGuard {
         let request = request.into();
-        for key in request.resources() {
-            self.until_free(key).await;
+        let started = Instant::now();
+        while started.elapsed() < self.patience {
+            for key in request.resources() {
+                self.until_free(key).await;
+            }
+            let guard = self.we_wait_for(&request).await;
+            let is_everywhere = || guard.votes().granted == self.servers.len();
+            if is_within(SECOND, is_everywhere).await {
+                return guard;
+            }
+            // Where we were not connected yet, or a server was slow, the next attempt gets through.
+            guard.release().await.ok();
         }
-        let guard = self.we_wait_for(request).await;
-        self.until("we hold the lock everywhere", || {
-            guard.votes().granted == self.servers.len()
-        })
-        .await;
-        guard
+        panic!(
+            "not within {:?}: we hold the lock everywhere",
+            self.patience
+        );
     }
 
     /// We wait for a lock, and get it on a quorum of servers.
@@ -186,15 +182,29 @@ impl Scene {
         Values(self.servers.iter().map(value).collect())
     }
 
-    /// Polls a condition. The limit tells a hang from a slow machine, no more.
-    async fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let started = Instant::now();
+    async fn until(&self, what: &str, condition: impl FnMut() -> bool) {
         let limit = self.patience;
-        while !condition() {
-            assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
-            sleep(5 * MS).await;
-        }
+        let is_so = is_within(limit, condition).await;
+        assert!(is_so, "not within {limit:?}: {what}");
     }
+}
+
+/// Its nodes may be slow: that a machine is busy is no finding.
+fn builder(servers: &[RedisServer], client: Client) -> RedlockBuilder<Arc<dyn RedisNode>> {
+    let nodes = servers.iter().map(|server| client.node(server));
+    Redlock::builder().nodes(nodes).node_timeout(2 * SECOND)
+}
+
+/// Polls a condition.
+async fn is_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    while !condition() {
+        if started.elapsed() > limit {
+            return false;
+        }
+        sleep(5 * MS).await;
+    }
+    true
 }
 
 /// The value of a key at each server.

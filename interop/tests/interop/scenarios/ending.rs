@@ -1,14 +1,9 @@
 //! A lock that one side has lost belongs to the other side, and the loser cannot touch it.
 
-use std::time::Duration;
-
 use lock_core::{ExtendError, LockGuard, LockRequest, ReleaseError};
 
 use crate::peer::{Ask, Told};
-use crate::scene::{LONG, Scene, ask};
-
-/// Over soon.
-const SHORT: Duration = Duration::from_millis(300);
+use crate::scene::{LONG, SHORT, Scene, ask};
 
 pub(super) async fn what_they_let_expire_is_ours_and_they_cannot_touch_it(scene: &mut Scene) {
     assert!(scene.they_get(&["k"], SHORT).await);
@@ -38,7 +33,7 @@ async fn they_cannot_touch(scene: &mut Scene, guard: &LockGuard) {
 }
 
 pub(super) async fn what_we_let_expire_is_theirs_and_we_cannot_touch_it(scene: &mut Scene) {
-    let guard = scene.we_hold(LockRequest::new("k").ttl(SHORT)).await;
+    let guard = scene.we_wait_for(LockRequest::new("k").ttl(SHORT)).await;
     scene.they_wait_for("k", LONG).await;
     assert!(!guard.is_valid(), "it is theirs, and ours still");
     we_cannot_touch(scene, &guard).await;

@@ -6,28 +6,25 @@ use lock_core::LockRequest;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::count::MS;
-use crate::scene::{LONG, Scene};
-
-/// Time enough to extend it on a slow machine.
-const TTL: Duration = Duration::from_secs(2);
+use crate::scene::{LONG, SHORT, Scene};
 
 /// What may pass between a reading of the clock and the server's.
 const MARGIN: Duration = Duration::from_millis(100);
 
 pub(super) async fn their_extension_keeps_us_out(scene: &mut Scene) {
-    scene.they_hold("k", TTL).await;
-    let end = Instant::now() + TTL + MARGIN;
+    scene.they_hold("k", SHORT).await;
+    let end = Instant::now() + SHORT + MARGIN;
     assert!(scene.they_extend(LONG).await);
     assert!(!scene.we_get("k").await);
     sleep_until(end).await;
     assert!(!scene.we_get("k").await);
     let ttl = scene.ours.inspect("k").await.unwrap().holder().unwrap().ttl;
-    assert!(ttl.is_some_and(|ttl| TTL < ttl && ttl <= LONG), "{ttl:?}");
+    assert!(ttl.is_some_and(|ttl| SHORT < ttl && ttl <= LONG), "{ttl:?}");
 }
 
 pub(super) async fn our_extension_keeps_them_out(scene: &mut Scene) {
-    let guard = scene.we_hold(LockRequest::new("k").ttl(TTL)).await;
-    let end = Instant::now() + TTL + MARGIN;
+    let guard = scene.we_hold(LockRequest::new("k").ttl(SHORT)).await;
+    let end = Instant::now() + SHORT + MARGIN;
     guard.extend(LONG).await.unwrap();
     sleep_until(end).await;
     assert!(!scene.they_get(&["k"], LONG).await);
@@ -37,9 +34,9 @@ pub(super) async fn our_extension_keeps_them_out(scene: &mut Scene) {
 }
 
 pub(super) async fn our_automatic_extension_keeps_them_out(scene: &mut Scene) {
-    let request = LockRequest::new("k").ttl(TTL).auto_extend(true);
+    let request = LockRequest::new("k").ttl(SHORT).auto_extend(true);
     let guard = scene.we_hold(request).await;
-    let end = Instant::now() + 2 * TTL;
+    let end = Instant::now() + 2 * SHORT;
     while Instant::now() < end {
         assert!(!scene.they_get(&["k"], LONG).await);
         sleep(50 * MS).await;
