@@ -15,11 +15,17 @@ const FEATURES: &[&str] = if cfg!(all(feature = "fred", not(feature = "redis-rs"
 
 /// `cargo run --example ... -- ...` from the root of the workspace.
 fn run(example: &str, args: &[&str]) -> Output {
+    run_with(&[], example, args)
+}
+
+/// The same with more options for cargo.
+fn run_with(options: &[&str], example: &str, args: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     Command::new(env!("CARGO"))
         .current_dir(root)
         .args(["run", "--quiet", "--example", example])
         .args(FEATURES)
+        .args(options)
         .arg("--")
         .args(args)
         .output()
@@ -125,6 +131,26 @@ fn help_names_every_option() {
     ] {
         assert!(stdout(&output).contains(option), "{option}");
     }
+}
+
+/// Its own schedulers, on real servers, one of which is down from the start.
+#[cfg(feature = "apalis")]
+#[test]
+fn instants_of_a_scheduler_are_run_once_in_a_fleet() {
+    let servers = RedisServer::start_many(3).expect("three servers");
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    servers[2].kill().expect("a server can be killed");
+    let apalis = ["--features", "apalis"];
+    let args = ["--nodes", &urls.join(","), "--ticks", "2"];
+    let output = run_with(&apalis, "job_scheduler", &args);
+    let (text, errors) = (stdout(&output), stderr(&output));
+    let sum = "\n2 instants, 2 run here once, 0 elsewhere, 0 duplicates, 0 missed\n";
+    assert!(text.ends_with(sum), "{text}{errors}");
+    assert_eq!(output.status.code(), Some(0));
+
+    let output = run_with(&apalis, "job_scheduler", &["--schedule", "every so often"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--schedule every so often"));
 }
 
 /// One server is stopped and another killed while four processes run the ticks.
