@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use examples::BoxError;
 use examples::args::{number, urls};
+use examples::{BoxError, nodes};
 use lexopt::prelude::*;
 
 pub(crate) const HELP: &str = "\
@@ -60,5 +60,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<
             _ => return Err(arg.unexpected().into()),
         }
     }
+    // Nothing connects before it is used, so whatever is wrong with the URLs shows here.
+    nodes::redlock(nodes::choose(&args.nodes)?)?;
     Ok(Some(args))
 }

@@ -52,12 +52,8 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(args: &Args) -> Result<(), BoxError> {
-    let nodes = match args.nodes.as_slice() {
-        [] => nodes::in_process(),
-        urls => nodes::connect(urls)?,
-    };
     // One for the whole process. Clones share it.
-    let locks = nodes::redlock(nodes)?;
+    let locks = nodes::redlock(nodes::choose(&args.nodes)?)?;
     let app = App::new(locks.clone(), args.wait, args.work);
 
     let listener = TcpListener::bind(("127.0.0.1", args.port)).await?;

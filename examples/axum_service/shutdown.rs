@@ -69,7 +69,7 @@ pub(crate) fn signal() -> io::Result<impl Future<Output = ()> + Send + 'static> 
     })
 }
 
-/// Over real connections, and in real time.
+/// Over real connections.
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -135,6 +135,17 @@ mod tests {
         assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
         let ended = tokio::time::timeout(PATIENCE, serving.ended).await;
         ended.expect("it ends").unwrap().unwrap();
+    }
+
+    /// In virtual time; the connection is real all the same.
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_hangs_does_not_hold_up_the_end_for_ever() {
+        let serving = serving(Duration::from_secs(3600)).await;
+        let began = tokio::time::Instant::now();
+        serving.stop.send(()).unwrap();
+        serving.ended.await.unwrap().unwrap();
+        assert!(began.elapsed() >= FOR_REQUESTS);
+        assert!(began.elapsed() < FOR_REQUESTS * 2);
     }
 
     #[tokio::test]

@@ -173,6 +173,17 @@ async fn a_client_that_goes_away_while_it_waits_disturbs_nobody() {
     assert!(service.no_key_is_left().await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn work_may_take_longer_than_the_ttl() {
+    let service = service(WAIT, Duration::from_secs(60));
+    let second = async {
+        sleep(Duration::from_secs(40)).await;
+        service.charge("7").await
+    };
+    let (first, second) = tokio::join!(service.charge("7"), second);
+    assert_eq!((first.status, second.status), (200, 409));
+}
+
 /// The lock is taken away in the middle of the work.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_stops_the_work() {

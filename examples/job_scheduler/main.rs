@@ -73,10 +73,7 @@ async fn run(args: &Args) -> Result<bool, BoxError> {
     let (reporter, reports) = mpsc::unbounded_channel();
     // Dropping the sender stops the instances.
     let (running, stopped) = watch::channel(());
-    let nodes = match args.nodes.as_slice() {
-        [] => nodes::in_process(),
-        urls => nodes::connect(urls)?,
-    };
+    let nodes = nodes::choose(&args.nodes)?;
     let mut instances = JoinSet::new();
     for number in 1..=args.instances {
         // Each has a lock object of its own, as in a process of its own.

@@ -28,6 +28,18 @@ pub fn redlock(nodes: Nodes) -> Result<Redlock<Arc<dyn RedisNode>>, BuildError> 
     Redlock::builder().nodes(nodes).prefix("examples:").build()
 }
 
+/// What `--nodes` names; without it, five nodes in this process.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub fn choose(urls: &[String]) -> Result<Nodes, BoxError> {
+    match urls {
+        [] => Ok(in_process()),
+        urls => connect(urls),
+    }
+}
+
 /// Five nodes in this process.
 pub fn in_process() -> Nodes {
     let nodes = MemoryNode::several(5).into_iter();

@@ -83,6 +83,18 @@ async fn of_two_instances_that_start_together_one_sends() {
     assert_eq!(world.mailbox.sent(), CUSTOMERS);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_round_may_take_longer_than_the_ttl() {
+    let world = world();
+    let other = async {
+        sleep(Duration::from_secs(25)).await;
+        world.others.try_lock("reminders").await.unwrap().is_some()
+    };
+    let (round, had_it) = tokio::join!(world.reminders.send_all(&["Ada"; 30]), other);
+    assert_eq!(round.unwrap(), Round::AllSent);
+    assert!(!had_it);
+}
+
 /// Here the lock is taken away: as if the servers had forgotten it, or somebody had deleted it.
 #[tokio::test(start_paused = true)]
 async fn a_round_stops_when_the_lock_is_somebody_elses() {
