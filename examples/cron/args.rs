@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use examples::args::{number, urls};
 use lexopt::prelude::*;
 use lock_core::tick::Tick;
 
@@ -123,29 +124,6 @@ impl Args {
         options
             .flat_map(|(name, value)| [name.to_owned(), value])
             .collect()
-    }
-}
-
-fn urls(list: &str) -> Result<Vec<String>, BoxError> {
-    let urls: Vec<_> = list.split(',').map(|url| url.trim().to_owned()).collect();
-    if urls.iter().any(String::is_empty) {
-        return Err("--nodes needs URLs with a comma between them".into());
-    }
-    Ok(urls)
-}
-
-fn number(
-    parser: &mut lexopt::Parser,
-    name: &str,
-    allowed: RangeInclusive<u64>,
-) -> Result<u64, BoxError> {
-    let word = parser.value()?.string()?;
-    match word.parse() {
-        Ok(number) if allowed.contains(&number) => Ok(number),
-        _ => {
-            let (min, max) = allowed.into_inner();
-            Err(format!("{name} {word}: a number from {min} to {max} is needed").into())
-        }
     }
 }
 

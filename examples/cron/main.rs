@@ -13,7 +13,6 @@
 mod args;
 mod clock;
 mod instance;
-mod nodes;
 mod plan;
 mod processes;
 mod report;
@@ -26,18 +25,14 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use args::{Args, Role};
+use examples::{BoxError, USAGE, fail, nodes};
 use plan::Plan;
 use report::{Ending, Message, Messages};
 use scoreboard::Scoreboard;
 use screen::Screen;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
 /// How long after the last tick an instance may take to report. One that takes longer is hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The program was called wrongly.
-const USAGE: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -47,31 +42,17 @@ async fn main() -> ExitCode {
             println!("{}", args::HELP);
             return ExitCode::SUCCESS;
         }
-        Err(error) => return fail(&*error, USAGE),
+        Err(error) => return fail("cron", &*error, USAGE),
     };
     // Whatever is wrong with the arguments shows here, once, and before anything is started.
     if let Err(error) = args.check() {
-        return fail(&*error, USAGE);
+        return fail("cron", &*error, USAGE);
     }
     let done = match args.role.clone() {
         Role::Instance { plan, me } => processes::be_one(&args.nodes, &plan, me).await,
         Role::Starter => start(&args).await,
     };
-    done.unwrap_or_else(|error| fail(&*error, 1))
-}
-
-fn fail(error: &(dyn std::error::Error + 'static), code: u8) -> ExitCode {
-    eprint!("cron: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        eprint!(": {error}");
-        cause = error.source();
-    }
-    eprintln!();
-    if code == USAGE {
-        eprintln!("Try --help.");
-    }
-    ExitCode::from(code)
+    done.unwrap_or_else(|error| fail("cron", &*error, 1))
 }
 
 /// Starts all instances, and judges what they report.

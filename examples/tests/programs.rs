@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use lock_testkit::RedisServer;
 
-/// The programs get the backend that these tests are built with.
-const FEATURES: &[&str] = if cfg!(all(feature = "fred", not(feature = "redis-rs"))) {
-    &["--no-default-features", "--features", "fred"]
-} else {
-    &[]
+/// The programs get the backend that these tests are built with, and are all built in one way, since
+/// each other set of features is another build of everything.
+const FEATURES: &[&str] = match (
+    cfg!(all(feature = "fred", not(feature = "redis-rs"))),
+    cfg!(feature = "apalis"),
+) {
+    (true, true) => &["--no-default-features", "--features", "fred,apalis"],
+    (true, false) => &["--no-default-features", "--features", "fred"],
+    (false, true) => &["--features", "apalis"],
+    (false, false) => &[],
 };
 
 /// `cargo run --example ... -- ...` from the root of the workspace.
@@ -125,6 +130,25 @@ fn help_names_every_option() {
     ] {
         assert!(stdout(&output).contains(option), "{option}");
     }
+}
+
+/// Its own schedulers, on real servers, one of which is down from the start.
+#[cfg(feature = "apalis")]
+#[test]
+fn instants_of_a_scheduler_are_run_once_in_a_fleet() {
+    let servers = RedisServer::start_many(3).expect("three servers");
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    servers[2].kill().expect("a server can be killed");
+    let args = ["--nodes", &urls.join(","), "--ticks", "2"];
+    let output = run("job_scheduler", &args);
+    let (text, errors) = (stdout(&output), stderr(&output));
+    let sum = "\n2 instants, 2 run here once, 0 elsewhere, 0 duplicates, 0 missed\n";
+    assert!(text.ends_with(sum), "{text}{errors}");
+    assert_eq!(output.status.code(), Some(0));
+
+    let output = run("job_scheduler", &["--schedule", "every so often"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--schedule every so often"));
 }
 
 /// One server is stopped and another killed while four processes run the ticks.

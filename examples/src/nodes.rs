@@ -8,16 +8,40 @@ use lock_testkit::MemoryNode;
 use crate::BoxError;
 
 /// Nodes of any kind, even mixed.
-pub(crate) type Nodes = Vec<Arc<dyn RedisNode>>;
+pub type Nodes = Vec<Arc<dyn RedisNode>>;
 
 /// The lock that the instances share.
-pub(crate) fn locks(nodes: Nodes) -> Result<Arc<dyn DistributedLock>, BuildError> {
-    let redlock = Redlock::builder().nodes(nodes).prefix("cron-example:");
-    Ok(Arc::new(redlock.build()?))
+///
+/// # Errors
+///
+/// No lock can be built on these nodes.
+pub fn locks(nodes: Nodes) -> Result<Arc<dyn DistributedLock>, BuildError> {
+    Ok(Arc::new(redlock(nodes)?))
+}
+
+/// The same, as what it is: for inspection, shutdown and the like.
+///
+/// # Errors
+///
+/// As [`locks`].
+pub fn redlock(nodes: Nodes) -> Result<Redlock<Arc<dyn RedisNode>>, BuildError> {
+    Redlock::builder().nodes(nodes).prefix("examples:").build()
+}
+
+/// What `--nodes` names; without it, five nodes in this process.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub fn choose(urls: &[String]) -> Result<Nodes, BoxError> {
+    match urls {
+        [] => Ok(in_process()),
+        urls => connect(urls),
+    }
 }
 
 /// Five nodes in this process.
-pub(crate) fn in_process() -> Nodes {
+pub fn in_process() -> Nodes {
     let nodes = MemoryNode::several(5).into_iter();
     nodes
         .map(|node| Arc::new(node) as Arc<dyn RedisNode>)
@@ -35,7 +59,11 @@ cfg_if::cfg_if! {
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "redis-rs", feature = "fred"))] {
         /// Real servers. Nothing connects before the first command.
-        pub(crate) fn connect(urls: &[String]) -> Result<Nodes, BoxError> {
+        ///
+        /// # Errors
+        ///
+        /// A URL cannot be one of a server.
+        pub fn connect(urls: &[String]) -> Result<Nodes, BoxError> {
             urls.iter()
                 .map(|url| {
                     let node = ServerNode::new(url)?;
@@ -45,7 +73,11 @@ cfg_if::cfg_if! {
         }
     } else {
         /// Real servers need a client.
-        pub(crate) fn connect(_: &[String]) -> Result<Nodes, BoxError> {
+        ///
+        /// # Errors
+        ///
+        /// Always: the program was built without one.
+        pub fn connect(_: &[String]) -> Result<Nodes, BoxError> {
             Err("--nodes needs a Redis client: build with --features redis-rs or fred".into())
         }
     }
