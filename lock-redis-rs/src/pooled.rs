@@ -61,8 +61,12 @@ impl RedisRsNode {
     /// - One connection for each node, beside the `max_size` of the pool.
     /// - The pool's limits, times, statistics and its check at checkout do not concern it. How long
     ///   connecting may take is said by [`connect_timeout`](Self::connect_timeout).
-    /// - No more than 50 calls are under way at a time, as many as redis-rs's queue has places. The
-    ///   others wait, in their order.
+    /// - Calls pass through a task of the node's, which keeps their order and has no more than 50
+    ///   under way at a time, as many as redis-rs's queue has places. Measured on loopback, in turns
+    ///   with a node of [`new`](Self::new), in pairs of `SET` and `EVALSHA` a second: with 64 tasks
+    ///   87,800 instead of 134,100 on a current-thread runtime, and 85,200 instead of 117,700 on one
+    ///   of two threads; with one task 30,300 instead of 32,900.
+    /// - The pool, and with it its idle connections, lives as long as the node.
     ///
     /// So a pool gains a lock nothing but its manager. If all that takes is a `Client`,
     /// [`from_client`](Self::from_client) with a copy of it does more with less.
