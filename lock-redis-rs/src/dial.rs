@@ -1,11 +1,12 @@
 //! Opens a connection: everything from the address to the end of the handshake.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use futures::future::{Either, select, select_ok};
+use futures::future::{BoxFuture, Either, select, select_ok};
 use lock_core::NodeError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::io::tcp::{TcpSettings, socket2};
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use crate::convert::reply;
 use crate::exchange::server_error_of;
 use crate::link::QUEUE;
+use crate::wire::Wire;
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
@@ -29,14 +31,28 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
+/// Where connections come from.
+pub(crate) trait Dial: Send + Sync {
+    /// Connects, in `within` at most.
+    fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>>;
+}
+
+impl Dial for Client {
+    fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>> {
+        Box::pin(dial(self, within))
+    }
+}
+
 /// A connection that is ready, and what has to run for it to work.
 pub(crate) struct Dialed {
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) connection: Wire,
     /// `None` if redis-rs runs it.
     pub(crate) driver: Option<Driver>,
 }
 
 pub(crate) type Driver = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+type Opened = (MultiplexedConnection, Option<Driver>);
 
 /// Why there is no connection. Nothing was sent but the handshake.
 #[derive(Debug)]
@@ -50,19 +66,26 @@ enum DialError {
     NoHandshake(Duration),
 }
 
-/// Connects, in `within` at most: redis-rs's own timeout is not used, since it would not say
-/// whether the network or the server was too slow.
-pub(crate) async fn dial(client: &Client, within: Duration) -> Result<Dialed, NodeError> {
+/// redis-rs's own timeout is not used, since it would not say whether the network or the server
+/// was too slow.
+async fn dial(client: &Client, within: Duration) -> Result<Dialed, NodeError> {
     let mut connected = false;
-    let dialed = match timeout(within, open(client, &mut connected)).await {
-        Ok(dialed) => dialed,
-        Err(_) if connected => Err(DialError::NoHandshake(within)),
-        Err(_) => Err(DialError::NotConnected(within)),
-    };
-    dialed.map_err(|error| NodeError::not_sent("cannot connect").with_source(error))
+    match timeout(within, open(client, &mut connected)).await {
+        Ok(Ok((connection, driver))) => Ok(Dialed {
+            connection: Wire::Own(connection),
+            driver,
+        }),
+        Ok(Err(error)) => Err(cannot_connect(error)),
+        Err(_) if connected => Err(cannot_connect(DialError::NoHandshake(within))),
+        Err(_) => Err(cannot_connect(DialError::NotConnected(within))),
+    }
 }
 
-async fn open(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
+pub(crate) fn cannot_connect(cause: impl Into<Box<dyn Error + Send + Sync>>) -> NodeError {
+    NodeError::not_sent("cannot connect").with_source(cause)
+}
+
+async fn open(client: &Client, connected: &mut bool) -> Result<Opened, DialError> {
     let error = match connect(client, connected).await {
         Err(DialError::Redis(error)) if error.kind() == ErrorKind::AuthenticationFailed => error,
         opened => return opened,
@@ -79,13 +102,13 @@ async fn why_refused(client: &Client) -> Option<NodeError> {
     let info = client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let nobody = Client::open(info.clone().set_redis_settings(nobody)).ok()?;
-    let mut dialed = connect(&nobody, &mut false).await.ok()?;
+    let (mut connection, driver) = connect(&nobody, &mut false).await.ok()?;
 
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
     login.arg(info.redis_settings().password());
-    let answer = dialed.connection.req_packed_command(&login);
-    let answer = match dialed.driver {
+    let answer = connection.req_packed_command(&login);
+    let answer = match driver {
         None => answer.await,
         Some(driver) => match select(answer, driver).await {
             Either::Left((answer, _)) => answer,
@@ -99,7 +122,7 @@ async fn why_refused(client: &Client) -> Option<NodeError> {
     }
 }
 
-async fn connect(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
+async fn connect(client: &Client, connected: &mut bool) -> Result<Opened, DialError> {
     let info = client.get_connection_info();
     let config = AsyncConnectionConfig::new()
         // Calls have deadlines of their own.
@@ -110,7 +133,7 @@ async fn connect(client: &Client, connected: &mut bool) -> Result<Dialed, DialEr
     // The driver is ours for TCP and unix sockets, so that a connection that the server closes
     // while nobody calls is known to be gone: else the first call after an idle timeout of the
     // server would fail, on all nodes of a lock at once.
-    let (connection, driver): (_, Option<Driver>) = match info.addr() {
+    Ok(match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
             let stream = open_tcp(host, *port, info.tcp_settings()).await?;
             *connected = true;
@@ -128,8 +151,7 @@ async fn connect(client: &Client, connected: &mut bool) -> Result<Dialed, DialEr
             let connection = client.get_multiplexed_async_connection_with_config(&config);
             (connection.await?, None)
         }
-    };
-    Ok(Dialed { connection, driver })
+    })
 }
 
 /// Connects to whichever address of the host answers first.
@@ -196,4 +218,4 @@ impl fmt::Display for DialError {
     }
 }
 
-impl std::error::Error for DialError {}
+impl Error for DialError {}

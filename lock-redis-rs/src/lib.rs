@@ -48,6 +48,10 @@
 //! # Features
 //!
 //! `tokio`, on by default, is the only runtime so far; it switches `lock-core/tokio` on as well.
+//! `bb8` adds `RedisRsNode::from_pool`, a node that connects as a pool of the `bb8` crate does, and
+//! switches `tokio` on. It has a connection of its own beside the pool: its docs say why, and what
+//! that costs.
+//!
 //! For TLS (`rediss://`), switch `tokio-rustls-comp` or `tokio-native-tls-comp` of `redis` on.
 
 mod invalid_url;
@@ -65,8 +69,13 @@ cfg_if::cfg_if! {
         mod lent;
         mod link;
         mod node;
+        #[cfg(feature = "bb8")]
+        mod pooled;
+        #[cfg(feature = "bb8")]
+        mod pump;
         mod queue;
         mod watch;
+        mod wire;
 
         pub use node::RedisRsNode;
     } else {

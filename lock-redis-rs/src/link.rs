@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lock_core::node::Operation;
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -20,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::convert::pack_undo;
 use crate::locked;
 use crate::watch::Watch;
+use crate::wire::Wire;
 
 /// How many calls in a row may go unanswered before the connection counts as hung.
 const SILENT_CALLS: u32 = 3;
@@ -44,7 +44,7 @@ pub(crate) type Request = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send
 
 /// One connection to the server, until it breaks or is replaced.
 pub(crate) struct Link {
-    connection: MultiplexedConnection,
+    connection: Wire,
     runtime: Handle,
     /// The watch of that runtime.
     watch: Arc<Watch>,
@@ -78,7 +78,7 @@ pub(crate) struct Marks {
 
 impl Link {
     pub(crate) fn new(
-        connection: MultiplexedConnection,
+        connection: Wire,
         runtime: Handle,
         watch: Arc<Watch>,
         driver: Option<JoinHandle<()>>,
@@ -98,7 +98,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn connection(&self) -> MultiplexedConnection {
+    pub(crate) fn connection(&self) -> Wire {
         self.connection.clone()
     }
 

@@ -12,6 +12,8 @@ use redis::{Client, ConnectionAddr};
 
 use crate::InvalidUrl;
 use crate::connector::Connector;
+#[cfg(feature = "bb8")]
+use crate::dial::Dial;
 use crate::exchange;
 use crate::lent::Lent;
 
@@ -56,7 +58,16 @@ impl RedisRsNode {
     pub fn from_client(client: Client) -> Self {
         Self {
             label: label(client.get_connection_info().addr()),
-            way: Way::Own(Arc::new(Connector::new(client, CONNECT_TIMEOUT))),
+            way: Way::Own(Arc::new(Connector::new(Arc::new(client), CONNECT_TIMEOUT))),
+        }
+    }
+
+    /// A node whose connection comes from elsewhere.
+    #[cfg(feature = "bb8")]
+    pub(crate) fn dialing(label: String, dialer: Arc<dyn Dial>) -> Self {
+        Self {
+            label,
+            way: Way::Own(Arc::new(Connector::new(dialer, CONNECT_TIMEOUT))),
         }
     }
 
@@ -94,11 +105,11 @@ impl RedisRsNode {
     /// How long connecting may take, from the look-up of the host to the end of the handshake.
     /// Defaults to one second.
     ///
-    /// Set it before the first call. It has no effect on a connection of your own.
+    /// Set it before the first call. It has no effect on a connection that was handed in.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         if let Way::Own(connector) = &mut self.way {
-            *connector = Arc::new(Connector::new(connector.client().clone(), timeout));
+            *connector = Arc::new(Connector::new(connector.dialer(), timeout));
         }
         self
     }

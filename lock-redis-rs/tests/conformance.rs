@@ -31,6 +31,24 @@ mod resp3 {
     lock_testkit::conformance! { harness: over(Protocol::Resp3) }
 }
 
+#[cfg(feature = "bb8")]
+mod pooled {
+    use super::*;
+
+    lock_testkit::conformance! {
+        harness: RedisHarness::new(TokioDriver::multi_thread(), |target: Target| async move {
+            let pool = bb8::Pool::builder()
+                .max_size(1)
+                .build_unchecked(redis::Client::open(target.url())?);
+            Ok::<_, redis::RedisError>(RedisRsNode::from_pool(target.addr().to_string(), pool))
+        }),
+        unsupported: {
+            a_wrong_password_is_named_as_the_cause:
+                "redis-rs does not say what the server answered to the password",
+        },
+    }
+}
+
 /// What a connection manager, which redis-rs offers to whoever wants a connection that comes back,
 /// cannot do, and why.
 const GAPS: [(&str, &str); 5] = [

@@ -33,6 +33,24 @@ mod three_servers {
     }
 }
 
+#[cfg(feature = "bb8")]
+mod three_servers_by_pools {
+    use super::*;
+
+    fn pooled() -> RedisHarness {
+        RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
+            let client = redis::Client::open(target.url())?;
+            let pool = bb8::Pool::builder().build_unchecked(client);
+            let label = target.addr().to_string();
+            Ok::<_, redis::RedisError>(RedisRsNode::from_pool(label, pool))
+        })
+    }
+
+    lock_testkit::lock_conformance! {
+        harness: RedlockHarness::over(3, pooled()),
+    }
+}
+
 mod one_server {
     use super::*;
     lock_testkit::lock_conformance! {
