@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use lock_core::NodeError;
-use redis::Client;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::convert::pack;
 use crate::dial::{Dialed, dial};
@@ -38,7 +38,7 @@ const LINGERING: usize = 4;
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Connector {
-    client: Client,
+    address: Address,
     connect_timeout: Duration,
     /// The link in [`Phase::Up`], for calls to find without the lock. It changes under the lock.
     up: ArcSwapOption<Link>,
@@ -69,9 +69,9 @@ pub(crate) enum Admission {
 }
 
 impl Connector {
-    pub(crate) fn new(client: Client, connect_timeout: Duration) -> Self {
+    pub(crate) fn new(address: Address, connect_timeout: Duration) -> Self {
         Self {
-            client,
+            address,
             connect_timeout,
             up: ArcSwapOption::empty(),
             state: Mutex::new(State {
@@ -84,8 +84,13 @@ impl Connector {
         }
     }
 
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
     }
 
     /// Lets a call in, or says why nothing is sent.
@@ -108,7 +113,7 @@ impl Connector {
         drop(state);
         if let Some((runtime, dialing)) = dialing {
             // Not under the lock: a runtime that has ended drops the task here, and so ends it.
-            runtime.spawn(dialing.run(self.client.clone(), self.connect_timeout));
+            runtime.spawn(dialing.run(self.address.clone(), self.connect_timeout));
         }
         Ok(Admission::Wait(ticket, watch))
     }
@@ -221,8 +226,8 @@ struct Dialing {
 }
 
 impl Dialing {
-    async fn run(self, client: Client, connect_timeout: Duration) {
-        let dialed = dial(&client, connect_timeout).await;
+    async fn run(self, address: Address, connect_timeout: Duration) {
+        let dialed = dial(&address, connect_timeout).await;
         self.end(dialed);
     }
 
