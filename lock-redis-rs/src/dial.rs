@@ -134,6 +134,7 @@ async fn connect(
         // TLS of a client that somebody handed in, of which redis-rs keeps the certificates to
         // itself.
         _ => {
+            *stage = Stage::Elsewhere;
             let tcp = completed(info.tcp_settings());
             let client = Client::open(info.clone().set_tcp_settings(tcp))?;
             let config = config();

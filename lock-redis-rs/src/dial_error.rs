@@ -16,6 +16,8 @@ pub(crate) enum Stage {
     Connecting,
     SecuringTls,
     Greeting,
+    /// redis-rs does all of it.
+    Elsewhere,
 }
 
 /// Why there is no connection. Nothing was sent but the handshake.
@@ -69,6 +71,9 @@ impl fmt::Display for DialError {
             }
             Self::Late(Stage::Greeting, within) => {
                 write!(f, "connected, but no answer to the handshake in {within:?}")
+            }
+            Self::Late(Stage::Elsewhere, within) => {
+                write!(f, "not connected in {within:?}, all handshakes included")
             }
             Self::Tls(error) => error.fmt(f),
             Self::ExpectsPlainText(_) => f.write_str(
