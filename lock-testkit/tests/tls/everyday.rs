@@ -1,5 +1,6 @@
 //! TLS that works.
 
+use std::process::Command;
 use std::time::Duration;
 
 use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, Reply};
@@ -7,7 +8,7 @@ use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
 
 use super::certificates::Authority;
 use super::{CONNECT, node, server, url};
-use crate::backend::trusting;
+use crate::backend::{self, trusting};
 use crate::commands::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
 
 #[tokio::test]
@@ -35,6 +36,31 @@ async fn a_name_that_the_certificate_has_does_as_well_as_an_address() {
     let server = authority.server(&["localhost"]).start().unwrap();
     let url = format!("rediss://localhost:{}", server.tls_addr().unwrap().port());
     until_answered(&node(&authority, &url)).await;
+}
+
+/// A process of its own has the authority among its system's roots: the environment of this one is
+/// shared with other tests.
+#[tokio::test]
+async fn a_url_alone_trusts_the_systems_roots() {
+    const THIS: &str = "tls::everyday::a_url_alone_trusts_the_systems_roots";
+    const URL: &str = "LOCK_TLS_TEST_URL";
+    if let Ok(url) = std::env::var(URL) {
+        until_answered(&backend::node(&url, CONNECT)).await;
+        return;
+    }
+    let authority = Authority::new();
+    let server = server(&authority);
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args([THIS, "--exact"])
+        .env("SSL_CERT_FILE", authority.file())
+        .env(URL, url(&server))
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&again.stdout);
+    assert!(
+        again.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
