@@ -1,7 +1,7 @@
 //! In the place of TLS where no feature switches it on.
 
 /// There is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 
 impl Tls {
