@@ -1,5 +1,6 @@
 //! Opens a connection: everything from the address to the end of the handshake.
 
+use std::error::Error as _;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -10,10 +11,12 @@ use fred::types::ConnectHandle;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use lock_core::NodeError;
+use lock_core::node::NodeErrorKind;
 use tokio::task::{AbortHandle, JoinError};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::convert::{cause, server_error};
+use crate::peer::{diagnose, expects_plain_text, no_tls};
 use crate::settings::Settings;
 
 /// A client that is connected, and the task that reads and writes for it.
@@ -47,12 +50,41 @@ impl Drop for Session {
 
 /// Connects, in `within` at most.
 pub(crate) async fn dial(settings: &Settings, within: Duration) -> Result<Dialed, NodeError> {
-    match timeout(within, open(settings.client())).await {
-        Ok(dialed) => dialed,
+    let start = Instant::now();
+    match timeout(within, open_or_doubt(settings, within)).await {
+        Ok(Ok(dialed)) => {
+            settings.suspicion().dispel();
+            Ok(dialed)
+        }
+        // Without a cause it is the runtime that is at fault, not the server.
+        Ok(Err(error)) if error.kind() == NodeErrorKind::NotSent && error.source().is_some() => {
+            // Not for long: a server that understands neither stays silent.
+            let patience = within.saturating_sub(start.elapsed()).min(within / 4);
+            let diagnosis = timeout(patience, diagnose(settings, error.clone()));
+            Err(diagnosis.await.unwrap_or(error))
+        }
+        Ok(Err(answer)) => Err(answer),
         Err(_) => {
             let late = format!("not connected in {within:?}, the handshake included");
             Err(NodeError::not_sent("cannot connect").with_source(late))
         }
+    }
+}
+
+/// Connects. If TLS takes long, the server is asked whether it expects plain text.
+async fn open_or_doubt(settings: &Settings, within: Duration) -> Result<Dialed, NodeError> {
+    let opened = pin!(open(settings.client()));
+    if !settings.uses_tls() {
+        return opened.await;
+    }
+    let doubt = pin!(async {
+        sleep(within / 4).await;
+        expects_plain_text(settings).await
+    });
+    match select(opened, doubt).await {
+        Either::Left((opened, _)) => opened,
+        Either::Right((true, _)) => Err(no_tls()),
+        Either::Right((false, opened)) => opened.await,
     }
 }
 

@@ -79,6 +79,50 @@
 //! For TLS (`rediss://`), one of `enable-rustls`, `enable-rustls-ring` and `enable-native-tls`;
 //! `unix-sockets` for `redis+unix://`. They are fred's, by its names. With both features of rustls
 //! on, but not `enable-native-tls`, install a default `CryptoProvider` of rustls first.
+//!
+//! # TLS
+//!
+//! The server's certificate has to be signed by one of the system's roots, for the host that the URL
+//! names. Another CA and a client certificate are what `Config::tls` is for:
+//!
+#![cfg_attr(
+    all(
+        any(feature = "enable-rustls", feature = "enable-rustls-ring"),
+        not(feature = "enable-native-tls")
+    ),
+    doc = "```no_run"
+)]
+#![cfg_attr(
+    not(all(
+        any(feature = "enable-rustls", feature = "enable-rustls-ring"),
+        not(feature = "enable-native-tls")
+    )),
+    doc = "```ignore"
+)]
+//! use fred::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+//! use fred::rustls::{ClientConfig, RootCertStore};
+//! use fred::types::config::{Config, TlsConnector};
+//! use lock_fred::FredNode;
+//!
+//! # fn node() -> Result<FredNode, Box<dyn std::error::Error>> {
+//! let mut roots = RootCertStore::empty();
+//! roots.add(CertificateDer::from_pem_file("ca.crt")?)?;
+//! let chain = CertificateDer::pem_file_iter("client.crt")?.collect::<Result<Vec<_>, _>>()?;
+//! let tls = ClientConfig::builder()
+//!     .with_root_certificates(roots)
+//!     .with_client_auth_cert(chain, PrivateKeyDer::from_pem_file("client.key")?)?;
+//! let mut config = Config::from_url("rediss://redis-1.internal:6379")?;
+//! config.tls = Some(TlsConnector::from(tls).into());
+//! let node = FredNode::from_config(config)?;
+//! # Ok(node)
+//! # }
+//! ```
+//!
+//! What goes wrong is told by the cause of an error [`NotSent`](lock_core::node::NodeErrorKind::NotSent):
+//! `invalid peer certificate: UnknownIssuer`, "not valid yet" where the clock of this machine is
+//! wrong, `received fatal alert: CertificateRequired` (the server wants to see a client certificate),
+//! or that the server does not speak TLS on this port, or the reverse. To find out, the node asks
+//! once more on a second connection: with a handshake that ends there, or a `PING`.
 
 mod backoff;
 mod connector;
@@ -88,6 +132,7 @@ mod exchange;
 mod invalid_url;
 mod link;
 mod node;
+mod peer;
 mod queue;
 mod settings;
 

@@ -11,6 +11,8 @@ use fred::types::config::{
     Blocking, Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
 
+use crate::peer::Suspicion;
+
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
@@ -48,6 +50,7 @@ pub(crate) struct Settings {
     config: Config,
     performance: PerformanceConfig,
     connection: ConnectionConfig,
+    suspicion: Suspicion,
 }
 
 impl Settings {
@@ -94,11 +97,37 @@ impl Settings {
             config,
             performance,
             connection,
+            suspicion: Suspicion::default(),
         })
     }
 
     pub(crate) fn label(&self) -> &str {
         &self.label
+    }
+
+    pub(crate) fn suspicion(&self) -> &Suspicion {
+        &self.suspicion
+    }
+
+    /// Where a server of TCP is.
+    pub(crate) fn host_and_port(&self) -> Option<(&str, u16)> {
+        match &self.config.server {
+            ServerConfig::Centralized { server } => Some((&server.host, server.port)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn uses_tls(&self) -> bool {
+        self.config.uses_tls()
+    }
+
+    #[cfg(any(
+        feature = "enable-rustls",
+        feature = "enable-rustls-ring",
+        feature = "enable-native-tls"
+    ))]
+    pub(crate) fn tls_connector(&self) -> Option<&fred::types::config::TlsConnector> {
+        self.config.tls.as_ref().map(|tls| &tls.connector)
     }
 
     /// A client for one connection. Without a policy it never reconnects, so that what was handed

@@ -77,12 +77,14 @@ async fn ways(server: &RedisServer) -> Vec<(&'static str, Way)> {
     let client = redis::Client::open(server.url()).expect("a URL");
     let raw = client.get_multiplexed_async_connection_with_config(&config);
     let raw = Way::Raw(raw.await.expect("a server"));
-    let mut nodes = vec![("node", RedisRsNode::from_client(client.clone()))];
-    #[cfg(feature = "bb8")]
-    {
-        let pool = bb8::Pool::builder().build_unchecked(client);
-        nodes.push(("pool", RedisRsNode::from_pool("pool", pool)));
-    }
+    let nodes = [
+        ("node", RedisRsNode::from_client(client.clone())),
+        #[cfg(feature = "bb8")]
+        ("pool", {
+            let pool = bb8::Pool::builder().build_unchecked(client);
+            RedisRsNode::from_pool("pool", pool)
+        }),
+    ];
     let mut ways = vec![("raw ", raw)];
     for (name, node) in nodes {
         node.execute(&release("k", token()), Duration::from_secs(5))

@@ -87,6 +87,11 @@ impl Connector {
         Arc::clone(&self.dialer)
     }
 
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
     /// Lets a call in, or says why nothing is sent.
     pub(crate) fn admit(
         self: &Arc<Self>,

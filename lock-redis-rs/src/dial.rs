@@ -1,9 +1,10 @@
 //! Opens a connection: everything from the address to the end of the handshake.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+#[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select, select_ok};
@@ -13,12 +14,16 @@ use redis::io::tcp::{TcpSettings, socket2};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::address::Address;
 use crate::convert::reply;
+use crate::dial_error::{DialError, Stage};
 use crate::exchange::server_error_of;
 use crate::link::QUEUE;
+use crate::peer::{expects_plain_text, expects_tls, secure};
 use crate::wire::Wire;
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
@@ -35,11 +40,22 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 pub(crate) trait Dial: Send + Sync {
     /// Connects, in `within` at most.
     fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>>;
+
+    /// The same by TLS; `None` if that is not ours to say.
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    fn with_tls(&self, _tls: crate::Tls) -> Option<Arc<dyn Dial>> {
+        None
+    }
 }
 
-impl Dial for Client {
+impl Dial for Address {
     fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>> {
         Box::pin(dial(self, within))
+    }
+
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    fn with_tls(&self, tls: crate::Tls) -> Option<Arc<dyn Dial>> {
+        Some(Arc::new(Self::with_tls(self, tls)))
     }
 }
 
@@ -54,30 +70,29 @@ pub(crate) type Driver = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 type Opened = (MultiplexedConnection, Option<Driver>);
 
-/// Why there is no connection. Nothing was sent but the handshake.
-#[derive(Debug)]
-enum DialError {
-    Io(io::Error),
-    Redis(RedisError),
-    /// What the server answered to the handshake.
-    Answer(NodeError),
-    NoAddress,
-    NotConnected(Duration),
-    NoHandshake(Duration),
-}
-
 /// redis-rs's own timeout is not used, since it would not say whether the network or the server
 /// was too slow.
-async fn dial(client: &Client, within: Duration) -> Result<Dialed, NodeError> {
-    let mut connected = false;
-    match timeout(within, open(client, &mut connected)).await {
-        Ok(Ok((connection, driver))) => Ok(Dialed {
-            connection: Wire::Own(connection),
-            driver,
-        }),
+async fn dial(address: &Address, within: Duration) -> Result<Dialed, NodeError> {
+    let start = Instant::now();
+    let mut stage = Stage::Connecting;
+    match timeout(within, open(address, within, &mut stage)).await {
+        Ok(Ok((connection, driver))) => {
+            address.suspicion.dispel();
+            Ok(Dialed {
+                connection: Wire::Own(connection),
+                driver,
+            })
+        }
+        Ok(Err(DialError::Redis(error))) if stage == Stage::Greeting => {
+            // Not for long: a server that understands neither stays silent.
+            let patience = within.saturating_sub(start.elapsed()).min(within / 4);
+            match timeout(patience, why_broken_off(address, &error)).await {
+                Ok(Some(why)) => Err(cannot_connect(why)),
+                Ok(None) | Err(_) => Err(cannot_connect(DialError::Redis(error))),
+            }
+        }
         Ok(Err(error)) => Err(cannot_connect(error)),
-        Err(_) if connected => Err(cannot_connect(DialError::NoHandshake(within))),
-        Err(_) => Err(cannot_connect(DialError::NotConnected(within))),
+        Err(_) => Err(cannot_connect(DialError::Late(stage, within))),
     }
 }
 
@@ -85,12 +100,12 @@ pub(crate) fn cannot_connect(cause: impl Into<Box<dyn Error + Send + Sync>>) -> 
     NodeError::not_sent("cannot connect").with_source(cause)
 }
 
-async fn open(client: &Client, connected: &mut bool) -> Result<Opened, DialError> {
-    let error = match connect(client, connected).await {
+async fn open(address: &Address, within: Duration, stage: &mut Stage) -> Result<Opened, DialError> {
+    let error = match connect(address, within, stage).await {
         Err(DialError::Redis(error)) if error.kind() == ErrorKind::AuthenticationFailed => error,
         opened => return opened,
     };
-    Err(match why_refused(client).await {
+    Err(match why_refused(address, within).await {
         Some(answer) => DialError::Answer(answer),
         None => DialError::Redis(error),
     })
@@ -98,11 +113,13 @@ async fn open(client: &Client, connected: &mut bool) -> Result<Opened, DialError
 
 /// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2,
 /// so it is asked once more, on a connection of its own.
-async fn why_refused(client: &Client) -> Option<NodeError> {
-    let info = client.get_connection_info();
+async fn why_refused(address: &Address, within: Duration) -> Option<NodeError> {
+    let info = address.client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let nobody = Client::open(info.clone().set_redis_settings(nobody)).ok()?;
-    let (mut connection, driver) = connect(&nobody, &mut false).await.ok()?;
+    let nobody = Address::new(nobody, address.tls.clone());
+    let mut stage = Stage::Connecting;
+    let (mut connection, driver) = connect(&nobody, within, &mut stage).await.ok()?;
 
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
@@ -122,36 +139,86 @@ async fn why_refused(client: &Client) -> Option<NodeError> {
     }
 }
 
-async fn connect(client: &Client, connected: &mut bool) -> Result<Opened, DialError> {
-    let info = client.get_connection_info();
-    let config = AsyncConnectionConfig::new()
+async fn connect(
+    address: &Address,
+    within: Duration,
+    stage: &mut Stage,
+) -> Result<Opened, DialError> {
+    let info = address.client.get_connection_info();
+    let settings = info.redis_settings();
+    match (info.addr(), &address.tls) {
+        (ConnectionAddr::Tcp(host, port), None) => {
+            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
+            *stage = Stage::Greeting;
+            greet(settings, stream).await
+        }
+        (ConnectionAddr::Tcp(host, port), Some(tls)) => {
+            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
+            *stage = Stage::SecuringTls;
+            let asks = expects_plain_text(&address.suspicion, reconnect(address));
+            let secured = secure(tls.handshake(host, stream), sleep(within / 4), asks).await?;
+            *stage = Stage::Greeting;
+            greet(settings, secured).await
+        }
+        #[cfg(unix)]
+        (ConnectionAddr::Unix(path), _) => {
+            let stream = tokio::net::UnixStream::connect(path).await?;
+            *stage = Stage::Greeting;
+            greet(settings, stream).await
+        }
+        // TLS of a client that somebody handed in, of which redis-rs keeps the certificates to
+        // itself.
+        _ => {
+            *stage = Stage::Elsewhere;
+            let tcp = completed(info.tcp_settings());
+            let client = Client::open(info.clone().set_tcp_settings(tcp))?;
+            let config = config();
+            let connection = client.get_multiplexed_async_connection_with_config(&config);
+            Ok((connection.await?, None))
+        }
+    }
+}
+
+fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
         // Calls have deadlines of their own.
         .set_response_timeout(None)
         .set_connection_timeout(None)
-        .set_pipeline_buffer_size(QUEUE);
-    let settings = info.redis_settings();
-    // The driver is ours for TCP and unix sockets, so that a connection that the server closes
-    // while nobody calls is known to be gone: else the first call after an idle timeout of the
-    // server would fail, on all nodes of a lock at once.
-    Ok(match info.addr() {
-        ConnectionAddr::Tcp(host, port) => {
-            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
-            *connected = true;
-            let dialed = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-            (dialed.0, Some(Box::pin(dialed.1)))
-        }
-        #[cfg(unix)]
-        ConnectionAddr::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await?;
-            *connected = true;
-            let dialed = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-            (dialed.0, Some(Box::pin(dialed.1)))
-        }
-        _ => {
-            let connection = client.get_multiplexed_async_connection_with_config(&config);
-            (connection.await?, None)
-        }
-    })
+        .set_pipeline_buffer_size(QUEUE)
+}
+
+/// Makes a connection of a stream. Its driver is ours, so that a connection that the server closes
+/// while nobody calls is known to be gone: else the first call after an idle timeout of the server
+/// would fail, on all nodes of a lock at once.
+async fn greet<S>(settings: &RedisConnectionInfo, stream: S) -> Result<Opened, DialError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (connection, driver) =
+        MultiplexedConnection::new_with_config(settings, stream, config()).await?;
+    Ok((connection, Some(Box::pin(driver))))
+}
+
+/// Why the server broke off before it answered, if that has to do with TLS.
+async fn why_broken_off(address: &Address, error: &RedisError) -> Option<DialError> {
+    let Some(tls) = &address.tls else {
+        let it_is = expects_tls(&address.suspicion, reconnect(address)).await;
+        return it_is.then(|| DialError::ExpectsTls(Box::new(error.clone().into())));
+    };
+    let ConnectionAddr::Tcp(host, _) = address.client.get_connection_info().addr() else {
+        return None;
+    };
+    let objection = tls.objection(host, reconnect(address).await?).await?;
+    Some(objection.into())
+}
+
+/// A connection to ask the server what it speaks.
+async fn reconnect(address: &Address) -> Option<TcpStream> {
+    let info = address.client.get_connection_info();
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => open_tcp(host, *port, info.tcp_settings()).await.ok(),
+        _ => None,
+    }
 }
 
 /// Connects to whichever address of the host answers first.
@@ -168,54 +235,37 @@ async fn open_tcp(host: &str, port: u16, settings: &TcpSettings) -> Result<TcpSt
     Ok(stream)
 }
 
-/// Sets what the user chose, and our own choice in place of the defaults of redis-rs.
+/// What the user chose, and our own choice in place of the defaults of redis-rs.
+///
+/// TCP_NODELAY stays off, as redis-rs has it by default. Measured on loopback with pairs of SET
+/// and EVALSHA, medians of twelve rounds in turns: with 64 tasks on a multi-thread runtime 83,500
+/// pairs/s without it and 60,400 with it, since the kernel joins what piles up while an answer is
+/// awaited; on a current-thread runtime, and with four tasks or one, no difference that stands out
+/// of the noise. The price, on a network: a call that starts while others wait for their answers
+/// may wait for up to one round trip. A client's own choice is kept.
+fn completed(settings: &TcpSettings) -> TcpSettings {
+    let mut completed = settings.clone();
+    if completed.keepalive().is_none() {
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_EVERY);
+        completed = completed.set_keepalive(keepalive);
+    }
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    if completed.user_timeout().is_none() {
+        completed = completed.set_user_timeout(UNACKNOWLEDGED);
+    }
+    completed
+}
+
 fn apply(settings: &TcpSettings, stream: &TcpStream) -> io::Result<()> {
-    // TCP_NODELAY stays off, as redis-rs has it by default. Measured on loopback with pairs of SET
-    // and EVALSHA, medians of twelve rounds in turns: with 64 tasks on a multi-thread runtime
-    // 83,500 pairs/s without it and 60,400 with it, since the kernel joins what piles up while an
-    // answer is awaited; on a current-thread runtime, and with four tasks or one, no difference
-    // that stands out of the noise. The price, on a network: a call that starts while others wait
-    // for their answers may wait for up to one round trip. A client's own choice is kept.
+    let settings = completed(settings);
     stream.set_nodelay(settings.nodelay())?;
     let socket = socket2::SockRef::from(stream);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(KEEPALIVE_AFTER)
-        .with_interval(KEEPALIVE_EVERY);
-    socket.set_tcp_keepalive(settings.keepalive().unwrap_or(&keepalive))?;
+    if let Some(keepalive) = settings.keepalive() {
+        socket.set_tcp_keepalive(keepalive)?;
+    }
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-    socket.set_tcp_user_timeout(Some(settings.user_timeout().unwrap_or(UNACKNOWLEDGED)))?;
+    socket.set_tcp_user_timeout(settings.user_timeout())?;
     Ok(())
 }
-
-impl From<io::Error> for DialError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<RedisError> for DialError {
-    fn from(error: RedisError) -> Self {
-        // With its code, which redis-rs does not always show.
-        match server_error_of(error) {
-            Ok(answer) => Self::Answer(answer),
-            Err(error) => Self::Redis(error),
-        }
-    }
-}
-
-impl fmt::Display for DialError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Redis(error) => error.fmt(f),
-            Self::Answer(error) => error.fmt(f),
-            Self::NoAddress => f.write_str("the host has no address"),
-            Self::NotConnected(within) => write!(f, "not connected in {within:?}"),
-            Self::NoHandshake(within) => {
-                write!(f, "connected, but no answer to the handshake in {within:?}")
-            }
-        }
-    }
-}
-
-impl Error for DialError {}

@@ -1,6 +1,6 @@
 //! A URL that is none.
 
-use redis::RedisError;
+use std::error::Error;
 
 /// The address of a node is no URL of a Redis server, see [`RedisRsNode::new`].
 ///
@@ -11,11 +11,11 @@ use redis::RedisError;
 #[error("not the URL of a Redis server: {shown}")]
 pub struct InvalidUrl {
     shown: String,
-    source: RedisError,
+    source: Box<dyn Error + Send + Sync>,
 }
 
 impl InvalidUrl {
-    pub(crate) fn new(url: &str, source: RedisError) -> Self {
+    pub(crate) fn new(url: &str, source: Box<dyn Error + Send + Sync>) -> Self {
         Self {
             shown: without_secrets(url),
             source,

@@ -47,12 +47,55 @@
 //!
 //! # Features
 //!
-//! `tokio`, on by default, is the only runtime so far; it switches `lock-core/tokio` on as well.
-//! `bb8` adds `RedisRsNode::from_pool`, a node that connects as a pool of the `bb8` crate does, and
-//! switches `tokio` on. It has a connection of its own beside the pool: its docs say why, and what
-//! that costs.
+//! | feature | what it gives | what it costs |
+//! |---|---|---|
+//! | `tokio` (default) | the runtime; switches `lock-core/tokio` on as well | |
+//! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
+//! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
+//! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
+//! | `bb8` | `RedisRsNode::from_pool`: connects as a pool of the `bb8` crate does; switches `tokio` on | a connection beside the pool |
 //!
-//! For TLS (`rediss://`), switch `tokio-rustls-comp` or `tokio-native-tls-comp` of `redis` on.
+//! With more than one for TLS, the first of the table is used. A default `CryptoProvider` of rustls
+//! that the process has installed is used in place of the feature's own.
+//!
+//! # TLS
+//!
+//! `rediss://` with one of the features above; without, such a URL is an [`InvalidUrl`]. The
+//! connection is then as good as one without TLS: an end that comes while nobody calls is noticed,
+//! and the settings of TCP hold. Each new connection takes two round trips more.
+//!
+//! - **The server's certificate** has to be signed by one of the system's roots, for the host that
+//!   the URL names: a name, or an IP address that is in the certificate. A private CA goes into
+//!   `Tls::root_certificates`, a client certificate into `Tls::client_certificate`, both into
+//!   `RedisRsNode::tls`.
+//! - **The host name** is sent to the server in plain text (SNI), as TLS has it. Behind a tunnel or a
+//!   port forward the name in the URL is not that of the certificate: give the machine that name in
+//!   its `hosts` file.
+//! - **"not valid yet" or "expired"** for a certificate that is in order means that the clock of
+//!   this machine is wrong.
+//! - **A self-signed certificate** may be its own root, unless it says that it is a CA, which rustls
+//!   does not take for a server's (`CaUsedAsEndEntity`).
+//! - **`rediss://host#insecure`**, which redis-rs takes for "do not look at the certificate", is
+//!   refused: a lock is worth what the answers are that it rests upon. A client of redis-rs
+//!   itself may do so, see below.
+//!
+//! What goes wrong is told by the cause of an error [`NotSent`](lock_core::node::NodeErrorKind::NotSent):
+//! `invalid peer certificate: UnknownIssuer`, `received fatal alert: CertificateRequired` (the server
+//! wants to see a client certificate), or that the server does not speak TLS on this port, or the
+//! reverse. To find out the last two, which no server says by itself, the node asks once more on a
+//! second connection, with a `PING` or the beginning of a handshake, and never once the server has
+//! been understood.
+//!
+//! **A client of redis-rs that has TLS of its own**, handed to [`RedisRsNode::from_client`], connects
+//! by redis-rs: with its features, roots and certificates (`redis::Client::build_with_tls`), and with
+//! a `CryptoProvider` that your program has to install or to choose by a feature of rustls. Then an
+//! end of the connection is noticed by the next call only, which fails, and errors tell less.
+//!
+//! # Unix sockets
+//!
+//! `unix:///run/redis/redis.sock`, with `?db=1&user=u&pass=p&protocol=resp3` as needed, takes no
+//! feature. The path is the node's label. The process needs the right to write to the socket
+//! (`unixsocketperm` of the server), and the path may have about a hundred bytes (`SUN_LEN`).
 
 mod invalid_url;
 
@@ -60,15 +103,18 @@ pub use invalid_url::InvalidUrl;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "tokio")] {
+        mod address;
         mod backoff;
         mod connector;
         mod convert;
         mod dial;
+        mod dial_error;
         mod driver;
         mod exchange;
         mod lent;
         mod link;
         mod node;
+        mod peer;
         #[cfg(feature = "bb8")]
         mod pooled;
         #[cfg(feature = "bb8")]
@@ -77,7 +123,15 @@ cfg_if::cfg_if! {
         mod watch;
         mod wire;
 
+        #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+        mod tls;
+        #[cfg(not(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls")))]
+        #[path = "no_tls.rs"]
+        mod tls;
+
         pub use node::RedisRsNode;
+        #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+        pub use tls::{InvalidCertificate, Tls};
     } else {
         compile_error!("lock-redis-rs needs an async runtime: switch its feature `tokio` on");
     }

@@ -11,6 +11,7 @@ use redis::aio::ConnectionLike;
 use redis::{Client, ConnectionAddr};
 
 use crate::InvalidUrl;
+use crate::address::Address;
 use crate::connector::Connector;
 #[cfg(feature = "bb8")]
 use crate::dial::Dial;
@@ -35,17 +36,25 @@ enum Way {
 }
 
 impl RedisRsNode {
-    /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, or
-    /// `unix:///path[?db=1&user=u&pass=p]`.
+    /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, the same
+    /// with `rediss` for [TLS](crate#tls), or `unix:///path[?db=1&user=u&pass=p]`.
     ///
     /// # Errors
     ///
-    /// The text is no such URL. Whether somebody answers there is seen at the first call.
+    /// The text is no such URL, or it asks for TLS and no feature is on for that. Whether somebody
+    /// answers there is seen at the first call.
     pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
         let url = url.as_ref();
-        match Client::open(url) {
-            Ok(client) => Ok(Self::from_client(client)),
+        match Address::parse(url) {
+            Ok(address) => Ok(Self::at(address)),
             Err(error) => Err(InvalidUrl::new(url, error)),
+        }
+    }
+
+    fn at(address: Address) -> Self {
+        Self {
+            label: label(address.client.get_connection_info().addr()),
+            way: Way::Own(Arc::new(Connector::new(Arc::new(address), CONNECT_TIMEOUT))),
         }
     }
 
@@ -53,13 +62,11 @@ impl RedisRsNode {
     ///
     /// It is for what no URL can say. The client's connections are not used, nor its timeouts:
     /// calls have deadlines of their own. Keepalive and `TCP_USER_TIMEOUT` are set to 15 s and
-    /// 10 s unless the client says otherwise.
+    /// 10 s unless the client says otherwise. A client with TLS brings its own, see the
+    /// [crate docs](crate#tls).
     #[must_use]
     pub fn from_client(client: Client) -> Self {
-        Self {
-            label: label(client.get_connection_info().addr()),
-            way: Way::Own(Arc::new(Connector::new(Arc::new(client), CONNECT_TIMEOUT))),
-        }
+        Self::at(Address::new(client, None))
     }
 
     /// A node whose connection comes from elsewhere.
@@ -110,6 +117,23 @@ impl RedisRsNode {
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         if let Way::Own(connector) = &mut self.way {
             *connector = Arc::new(Connector::new(connector.dialer(), timeout));
+        }
+        self
+    }
+
+    /// Connects by TLS, with these certificates: for a server whose certificate no root of the
+    /// system has signed, or that wants to see one of its clients. Needs one of the features
+    /// `rustls`, `rustls-ring` and `native-tls`.
+    ///
+    /// Set it before the first call. It has no effect on a unix socket, nor on a connection of
+    /// your own.
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    #[must_use]
+    pub fn tls(mut self, tls: crate::Tls) -> Self {
+        if let Way::Own(connector) = &mut self.way
+            && let Some(dialer) = connector.dialer().with_tls(tls)
+        {
+            *connector = Arc::new(Connector::new(dialer, connector.connect_timeout()));
         }
         self
     }

@@ -197,7 +197,8 @@ fn a_malformed_url_is_an_error_of_its_own_that_names_it_without_its_secret() {
     for url in [
         "redis://user:s3cr3t@host:6379/nodb",
         "http://user:s3cr3t@host:6379",
-        "rediss://user:s3cr3t@host:6379",
+        "rediss://user:s3cr3t@host:6379/nodb",
+        "rediss://user:s3cr3t@host:6379#insecure",
         "redis://user:s3cr3t@host:port",
         "redis://user:s3cr3t@host/?protocol=9",
     ] {
@@ -209,6 +210,47 @@ fn a_malformed_url_is_an_error_of_its_own_that_names_it_without_its_secret() {
     }
 }
 
+#[cfg(not(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls")))]
+#[test]
+fn a_url_for_tls_without_a_feature_for_it_names_the_features() {
+    for url in ["rediss://host:6379", "valkeys://host", "REDISS://host"] {
+        let error = RedisRsNode::new(url).unwrap_err();
+        let cause = error.source().unwrap().to_string();
+        assert_eq!(
+            cause,
+            "TLS needs one of the features `rustls`, `rustls-ring` and `native-tls` of \
+             lock-redis-rs"
+        );
+    }
+}
+
+#[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+#[test]
+fn tls_without_a_check_of_the_certificate_is_refused() {
+    let error = RedisRsNode::new("rediss://host:6379#insecure").unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("RedisRsNode::tls"), "{cause}");
+}
+
+#[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+#[test]
+fn what_is_no_certificate_is_refused_and_not_shown() {
+    use lock_redis_rs::Tls;
+
+    let key = b"-----BEGIN PRIVATE KEY-----\ns3cr3t\n-----END PRIVATE KEY-----\n";
+    for error in [
+        Tls::new().root_certificates(b"").unwrap_err(),
+        Tls::new().root_certificates(key).unwrap_err(),
+        Tls::new().client_certificate(b"", key).unwrap_err(),
+        Tls::new().client_certificate(key, b"s3cr3t").unwrap_err(),
+    ] {
+        let cause = error.source().unwrap();
+        let shown = format!("{error} {error:?} {cause}");
+        assert!(shown.starts_with("cannot use the "), "{shown}");
+        assert!(!shown.contains("s3cr3t"), "{shown}");
+    }
+}
+
 #[test]
 fn the_label_is_the_server_whatever_the_database_or_the_user() {
     let label = |url: &str| RedisRsNode::new(url).unwrap().label().to_owned();
@@ -216,5 +258,7 @@ fn the_label_is_the_server_whatever_the_database_or_the_user() {
     assert_eq!(label("redis://u:p@host:7000/1?protocol=3"), "host:7000");
     assert_eq!(label("redis://host"), "host:6379");
     assert_eq!(label("redis://[::1]:7000"), "[::1]:7000");
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    assert_eq!(label("rediss://u:p@Host:7000/1"), "host:7000");
     assert_eq!(label("unix:///run/redis.sock?pass=p"), "/run/redis.sock");
 }

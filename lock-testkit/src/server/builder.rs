@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -13,6 +14,7 @@ use lock_core::Reply;
 use super::connection::Connection;
 use super::port::free_port;
 use super::process::{Process, setup};
+use super::tls::TlsFiles;
 use super::{RedisServer, ServerError};
 
 /// A machine that is busy with other tests may need a while.
@@ -30,6 +32,7 @@ pub struct RedisServerBuilder {
     program: String,
     args: Vec<String>,
     password: Option<String>,
+    tls: Option<TlsFiles>,
 }
 
 impl RedisServerBuilder {
@@ -38,6 +41,7 @@ impl RedisServerBuilder {
             program: "redis-server".to_owned(),
             args: Vec::new(),
             password: None,
+            tls: None,
         }
     }
 
@@ -63,6 +67,25 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Adds a port that speaks TLS, at [`tls_addr`](RedisServer::tls_addr), with files in PEM: the
+    /// server's certificate, its key, and the certificates by which it judges those of its clients.
+    /// It asks for none, unless `.arg("--tls-auth-clients", "yes")` says so. The other port stays,
+    /// for the test to look into the server.
+    #[must_use]
+    pub fn tls(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        ca: impl Into<PathBuf>,
+    ) -> Self {
+        self.tls = Some(TlsFiles {
+            certificate: certificate.into(),
+            key: key.into(),
+            ca: ca.into(),
+        });
+        self
+    }
+
     /// Starts a server and waits until it answers.
     ///
     /// # Errors
@@ -74,14 +97,22 @@ impl RedisServerBuilder {
         let mut tries = 0;
         loop {
             tries += 1;
-            let port = free_port().map_err(setup("find a free port"))?;
-            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let addr = free_addr()?;
+            let tls_addr = match &self.tls {
+                Some(_) => Some(free_addr()?),
+                None => None,
+            };
             let mut process = Process::prepare(addr)?;
+            let mut args = self.all_args(addr, &process, has_debug_switch);
+            if let (Some(tls), Some(addr)) = (&self.tls, tls_addr) {
+                args.extend(tls.args(addr.port()));
+            }
             let launch = Launch {
                 program: self.program.clone(),
-                args: self.all_args(addr, &process, has_debug_switch),
+                args,
                 password: self.password.clone(),
                 addr,
+                tls_addr,
             };
             match launch.run(&mut process) {
                 Err(ServerError::PortTaken { .. }) if tries < PORT_TRIES => {}
@@ -151,6 +182,9 @@ impl RedisServerBuilder {
         if has_debug_switch {
             args.extend(["--enable-debug-command", "yes"]);
         }
+        if self.tls.is_some() {
+            args.extend(["--tls-auth-clients", "no"]);
+        }
         args.extend(self.args.iter().map(String::as_str));
         // What is known of the server has to be true whatever the settings.
         args.extend(["--port", &port, "--bind", &ip, "--dir", &dir]);
@@ -173,6 +207,12 @@ pub(super) struct Launch {
     args: Vec<String>,
     pub(super) password: Option<String>,
     pub(super) addr: SocketAddr,
+    pub(super) tls_addr: Option<SocketAddr>,
+}
+
+fn free_addr() -> Result<SocketAddr, ServerError> {
+    let port = free_port().map_err(setup("find a free port"))?;
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
 impl Launch {

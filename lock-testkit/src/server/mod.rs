@@ -5,6 +5,7 @@ mod connection;
 mod error;
 pub(crate) mod port;
 mod process;
+mod tls;
 mod watchdog;
 
 use std::fmt;
@@ -20,6 +21,7 @@ pub use connection::Connection;
 pub use error::ServerError;
 use process::Process;
 pub(crate) use process::setup;
+pub(crate) use tls::TlsFiles;
 
 /// A real `redis-server` of a test's own, found on the `PATH`.
 ///
@@ -88,6 +90,13 @@ impl RedisServer {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.addr().port()
+    }
+
+    /// Where it speaks TLS, the same after each restart; `None` without
+    /// [`tls`](RedisServerBuilder::tls).
+    #[must_use]
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.launch.tls_addr
     }
 
     /// For a client: `redis://127.0.0.1:6379`, with the password if there is one.

@@ -7,6 +7,7 @@ mod denial;
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,6 +17,7 @@ use lock_core::runtime::BoxFuture;
 use self::bed::RedisBed;
 use super::harness::{Access, NodeBed, NodeHarness, Protocol, not_built};
 use crate::conformance::{CheckResult, Driver, Failure};
+use crate::server::TlsFiles;
 
 /// Checks a backend against a real `redis-server` that it starts for each check, and through a
 /// [`FaultProxy`](crate::FaultProxy) before it.
@@ -31,6 +33,7 @@ use crate::conformance::{CheckResult, Driver, Failure};
 pub struct RedisHarness {
     driver: Arc<dyn Driver>,
     connect: Arc<Connect>,
+    tls: Option<TlsFiles>,
 }
 
 type Built = Result<Arc<dyn RedisNode>, Box<dyn Error + Send + Sync>>;
@@ -57,6 +60,36 @@ impl RedisHarness {
         Self {
             driver: Arc::new(driver),
             connect: Arc::new(connect),
+            tls: None,
+        }
+    }
+
+    /// The same over TLS, with files in PEM: see [`RedisServerBuilder::tls`].
+    ///
+    /// The proxy sees what is encrypted. So the checks that count commands, or that cut a connection
+    /// at a certain one, cannot be made.
+    ///
+    /// [`RedisServerBuilder::tls`]: crate::RedisServerBuilder::tls
+    #[must_use]
+    pub fn over_tls(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        ca: impl Into<PathBuf>,
+    ) -> Self {
+        self.tls = Some(TlsFiles {
+            certificate: certificate.into(),
+            key: key.into(),
+            ca: ca.into(),
+        });
+        self
+    }
+
+    fn target(&self, addr: SocketAddr, access: Access) -> Target {
+        Target {
+            addr,
+            access,
+            is_tls: self.tls.is_some(),
         }
     }
 
@@ -79,6 +112,7 @@ impl fmt::Debug for RedisHarness {
 pub struct Target {
     addr: SocketAddr,
     access: Access,
+    is_tls: bool,
 }
 
 impl Target {
@@ -120,7 +154,8 @@ impl Target {
             Some(Protocol::Resp3) => "/?protocol=resp3",
             None => "",
         };
-        format!("redis://{login}{}{protocol}", self.addr)
+        let scheme = if self.is_tls { "rediss" } else { "redis" };
+        format!("{scheme}://{login}{}{protocol}", self.addr)
     }
 }
 
@@ -138,7 +173,6 @@ impl NodeHarness for RedisHarness {
         let addr = address
             .parse()
             .map_err(|error| Failure::setup("read the address of a server", &error))?;
-        let access = Access::default();
-        self.node(Target { addr, access }).await
+        self.node(self.target(addr, Access::default())).await
     }
 }

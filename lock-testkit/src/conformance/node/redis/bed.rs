@@ -6,11 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lock_core::{RedisNode, Reply, Runtime};
 
+use super::RedisHarness;
 use super::admin::{self, ask, run, unexpected};
 use super::denial::Denials;
-use super::{RedisHarness, Target};
-use crate::conformance::node::harness::{Access, Entry, NodeBed, NodeFault, NodeHarness};
+use crate::conformance::node::harness::{Access, Denial, Entry, NodeBed, NodeFault, NodeHarness};
 use crate::conformance::{CheckResult, Failure};
+use crate::server::TlsFiles;
 use crate::{FaultProxy, ProxyFault, RedisServer};
 
 /// What clients send on their own before, between and behind the commands of a lock.
@@ -35,9 +36,18 @@ struct State {
 
 impl RedisBed {
     pub(super) fn start(harness: &RedisHarness) -> CheckResult<Self> {
-        let server = admin::builder().start()?;
+        let mut builder = admin::builder();
+        if let Some(TlsFiles {
+            certificate,
+            key,
+            ca,
+        }) = &harness.tls
+        {
+            builder = builder.tls(certificate, key, ca);
+        }
+        let server = builder.start()?;
         Ok(Self {
-            proxy: FaultProxy::start(server.addr())?,
+            proxy: FaultProxy::start(server.tls_addr().unwrap_or(server.addr()))?,
             server,
             runtime: harness.driver().runtime(),
             harness: harness.clone(),
@@ -47,6 +57,14 @@ impl RedisBed {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The proxy cannot, where they are encrypted.
+    fn look_into_connections(&self) -> CheckResult {
+        match self.harness.tls {
+            Some(_) => Err(Failure::unsupported("look into what is encrypted")),
+            None => Ok(()),
+        }
     }
 
     fn ask_for_password(&self) -> CheckResult {
@@ -72,10 +90,7 @@ impl NodeBed for RedisBed {
         if access.password.is_some() && !std::mem::replace(&mut self.state().asks, true) {
             self.ask_for_password()?;
         }
-        let target = Target {
-            addr: self.proxy.addr(),
-            access: access.clone(),
-        };
+        let target = self.harness.target(self.proxy.addr(), access.clone());
         self.harness.node(target).await
     }
 
@@ -89,6 +104,12 @@ impl NodeBed for RedisBed {
 
     async fn inject(&self, fault: &NodeFault) -> CheckResult {
         let proxy = &self.proxy;
+        if let NodeFault::LoseCommand
+        | NodeFault::LoseReply
+        | NodeFault::Deny(Denial::Loading | Denial::Moved) = fault
+        {
+            self.look_into_connections()?;
+        }
         match *fault {
             NodeFault::Refuse => proxy.set_fault(ProxyFault::Refuse),
             NodeFault::Hang => self.server.pause()?,
@@ -189,6 +210,7 @@ impl NodeBed for RedisBed {
     }
 
     async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>> {
+        self.look_into_connections()?;
         let count = self.proxy.request_count();
         let mut requests = self.proxy.requests();
         if count > requests.len() as u64 {

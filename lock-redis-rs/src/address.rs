@@ -1,0 +1,113 @@
+//! Where a server is, and how it is spoken to.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use redis::Client;
+
+use crate::locked;
+use crate::tls::Tls;
+
+/// For how long the answer stands when the server was asked whether it speaks another language than
+/// we do: it costs a connection.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+
+/// The address of a server.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) client: Client,
+    /// TLS of ours; redis-rs does what is in a client of its user's.
+    pub(crate) tls: Option<Tls>,
+    pub(crate) suspicion: Arc<Suspicion>,
+}
+
+impl Address {
+    pub(crate) fn new(client: Client, tls: Option<Tls>) -> Self {
+        Self {
+            client,
+            tls,
+            suspicion: Arc::default(),
+        }
+    }
+
+    pub(crate) fn parse(url: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let plain = match scheme.to_ascii_lowercase().as_str() {
+            "rediss" => "redis",
+            "valkeys" => "valkey",
+            _ => return Ok(Self::new(Client::open(url)?, None)),
+        };
+        let tls = default_tls()?;
+        if rest.contains('#') {
+            return Err(
+                "TLS without a check of the certificate (`#insecure`) is not supported: \
+                        name the certificate that is to be trusted with `RedisRsNode::tls`"
+                    .into(),
+            );
+        }
+        Ok(Self::new(
+            Client::open(format!("{plain}://{rest}"))?,
+            Some(tls),
+        ))
+    }
+
+    /// The same by TLS. A unix socket needs none.
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    pub(crate) fn with_tls(&self, tls: Tls) -> Self {
+        let info = self.client.get_connection_info();
+        let client = match info.addr() {
+            redis::ConnectionAddr::TcpTls { host, port, .. } => {
+                let addr = redis::ConnectionAddr::Tcp(host.clone(), *port);
+                // An address of TCP is never refused.
+                Client::open(info.clone().set_addr(addr)).unwrap_or_else(|_| self.client.clone())
+            }
+            _ => self.client.clone(),
+        };
+        Self::new(client, Some(tls))
+    }
+}
+
+#[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+fn default_tls() -> Result<Tls, &'static str> {
+    Ok(Tls::new())
+}
+
+#[cfg(not(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls")))]
+fn default_tls() -> Result<Tls, &'static str> {
+    Err("TLS needs one of the features `rustls`, `rustls-ring` and `native-tls` of lock-redis-rs")
+}
+
+/// Whether the server speaks another language than we do.
+#[derive(Debug, Default)]
+pub(crate) struct Suspicion {
+    /// It was understood once, and is not suspected any more.
+    dispelled: AtomicBool,
+    /// When the server was asked last, and whether it was so.
+    asked: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Suspicion {
+    pub(crate) fn dispel(&self) {
+        self.dispelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks the server, unless that is known, or was asked a moment ago.
+    pub(crate) async fn confirm(&self, ask: impl Future<Output = bool>) -> bool {
+        if self.dispelled.load(Ordering::Relaxed) {
+            return false;
+        }
+        let asked = *locked(&self.asked);
+        match asked {
+            Some((at, answer)) if at.elapsed() < ASKED_EVERY => answer,
+            _ => {
+                // Stands also if this is given up before there is an answer.
+                *locked(&self.asked) = Some((Instant::now(), false));
+                let answer = ask.await;
+                *locked(&self.asked) = Some((Instant::now(), answer));
+                answer
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! TLS that works.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, Reply};
+use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
+
+use super::certificates::Authority;
+use super::{CONNECT, node, server, url};
+use crate::backend::{self, trusting};
+use crate::commands::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
+
+#[tokio::test]
+async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {
+    let authority = Authority::new();
+    let servers = authority.server(&["127.0.0.1"]).start_many(3).unwrap();
+    let locks = Redlock::builder()
+        .nodes(servers.iter().map(|server| node(&authority, &url(server))))
+        .build()
+        .unwrap();
+    for _ in 0..3 {
+        let request = LockRequest::new("invoice").max_wait(LONG);
+        let guard = locks.lock(request).await.unwrap();
+        assert!(locks.try_lock("invoice").await.unwrap().is_none());
+        guard.extend(Duration::from_secs(60)).await.unwrap();
+        guard.release().await.unwrap();
+    }
+    let is_empty = |server: &RedisServer| keys(server) == 0;
+    eventually("all are released", || servers.iter().all(is_empty)).await;
+}
+
+#[tokio::test]
+async fn a_name_that_the_certificate_has_does_as_well_as_an_address() {
+    let authority = Authority::new();
+    let server = authority.server(&["localhost"]).start().unwrap();
+    let url = format!("rediss://localhost:{}", server.tls_addr().unwrap().port());
+    until_answered(&node(&authority, &url)).await;
+}
+
+/// A process of its own has the authority among its system's roots: the environment of this one is
+/// shared with other tests.
+#[tokio::test]
+async fn a_url_alone_trusts_the_systems_roots() {
+    const THIS: &str = "tls::everyday::a_url_alone_trusts_the_systems_roots";
+    const URL: &str = "LOCK_TLS_TEST_URL";
+    if let Ok(url) = std::env::var(URL) {
+        until_answered(&backend::node(&url, CONNECT)).await;
+        return;
+    }
+    let authority = Authority::new();
+    let server = server(&authority);
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args([THIS, "--exact"])
+        .env("SSL_CERT_FILE", authority.file())
+        .env(URL, url(&server))
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&again.stdout);
+    assert!(
+        again.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
+}
+
+#[tokio::test]
+async fn the_node_comes_back_after_a_restart() {
+    let authority = Authority::new();
+    let server = server(&authority);
+    let node = node(&authority, &url(&server));
+    for _ in 0..3 {
+        until_answered(&node).await;
+        server.restart().unwrap();
+    }
+    until_answered(&node).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closes_while_nobody_calls_costs_no_call() {
+    let authority = Authority::new();
+    let server = server(&authority);
+    let node = node(&authority, &url(&server));
+    for _ in 0..3 {
+        let reply = node.execute(&release("k", token()), LONG).await;
+        assert_eq!(reply.unwrap(), Reply::Int(0));
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_half_open_connection_is_replaced() {
+    let authority = Authority::new();
+    let server = server(&authority);
+    let proxy = FaultProxy::start(server.tls_addr().unwrap()).unwrap();
+    let node = node(&authority, &format!("rediss://{}", proxy.addr()));
+    until_answered(&node).await;
+    proxy.set_fault(ProxyFault::HalfOpen);
+    for _ in 0..3 {
+        let call = node.execute(&acquire("k", token()), SHORT).await;
+        assert_eq!(call.unwrap_err().to_string(), "no answer in 100 ms");
+    }
+    until_answered(&node).await;
+    assert!(proxy.accepted() >= 2);
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_client_certificate_is_shown_one() {
+    let authority = Authority::new();
+    let server = authority
+        .server(&["127.0.0.1"])
+        .arg("--tls-auth-clients", "yes")
+        .start()
+        .unwrap();
+    let client = authority.client();
+    let node = trusting(&url(&server), CONNECT, &authority.pem(), Some(&client));
+    until_answered(&node).await;
+    let shown = format!("{node:?}");
+    assert!(
+        !shown.contains("PRIVATE") && !shown.contains("CERT"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_password_works_and_a_wrong_one_is_told() {
+    let authority = Authority::new();
+    let server = authority.server(&["127.0.0.1"]);
+    let server = server.arg("--requirepass", "right").start().unwrap();
+    for protocol in ["resp2", "resp3"] {
+        let with = |password: &str| {
+            let addr = server.tls_addr().unwrap();
+            node(
+                &authority,
+                &format!("rediss://:{password}@{addr}/?protocol={protocol}"),
+            )
+        };
+        until_answered(&with("right")).await;
+        let error = super::error_of(&with("wrong")).await;
+        assert!(super::chain(&error).contains("WRONGPASS"), "{error:?}");
+    }
+}
