@@ -2,22 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::{Either, select, select_ok};
 use lock_core::NodeError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::io::tcp::{TcpSettings, socket2};
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError,
 };
-use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
 
 use crate::convert::reply;
 use crate::exchange::server_error_of;
 use crate::link::QUEUE;
+use crate::rt::{Driver, Runtime, Socket, after};
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
@@ -36,8 +34,6 @@ pub(crate) struct Dialed {
     pub(crate) driver: Option<Driver>,
 }
 
-pub(crate) type Driver = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// Why there is no connection. Nothing was sent but the handshake.
 #[derive(Debug)]
 enum DialError {
@@ -52,22 +48,31 @@ enum DialError {
 
 /// Connects, in `within` at most: redis-rs's own timeout is not used, since it would not say
 /// whether the network or the server was too slow.
-pub(crate) async fn dial(client: &Client, within: Duration) -> Result<Dialed, NodeError> {
+pub(crate) async fn dial(
+    runtime: &Runtime,
+    client: &Client,
+    within: Duration,
+) -> Result<Dialed, NodeError> {
     let mut connected = false;
-    let dialed = match timeout(within, open(client, &mut connected)).await {
-        Ok(dialed) => dialed,
-        Err(_) if connected => Err(DialError::NoHandshake(within)),
-        Err(_) => Err(DialError::NotConnected(within)),
+    let opened = open(runtime, client, &mut connected);
+    let dialed = match runtime.until(after(within), opened).await {
+        Some(dialed) => dialed,
+        None if connected => Err(DialError::NoHandshake(within)),
+        None => Err(DialError::NotConnected(within)),
     };
     dialed.map_err(|error| NodeError::not_sent("cannot connect").with_source(error))
 }
 
-async fn open(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
-    let error = match connect(client, connected).await {
+async fn open(
+    runtime: &Runtime,
+    client: &Client,
+    connected: &mut bool,
+) -> Result<Dialed, DialError> {
+    let error = match connect(runtime, client, connected).await {
         Err(DialError::Redis(error)) if error.kind() == ErrorKind::AuthenticationFailed => error,
         opened => return opened,
     };
-    Err(match why_refused(client).await {
+    Err(match why_refused(runtime, client).await {
         Some(answer) => DialError::Answer(answer),
         None => DialError::Redis(error),
     })
@@ -75,11 +80,11 @@ async fn open(client: &Client, connected: &mut bool) -> Result<Dialed, DialError
 
 /// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2,
 /// so it is asked once more, on a connection of its own.
-async fn why_refused(client: &Client) -> Option<NodeError> {
+async fn why_refused(runtime: &Runtime, client: &Client) -> Option<NodeError> {
     let info = client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let nobody = Client::open(info.clone().set_redis_settings(nobody)).ok()?;
-    let mut dialed = connect(&nobody, &mut false).await.ok()?;
+    let mut dialed = connect(runtime, &nobody, &mut false).await.ok()?;
 
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
@@ -99,64 +104,73 @@ async fn why_refused(client: &Client) -> Option<NodeError> {
     }
 }
 
-async fn connect(client: &Client, connected: &mut bool) -> Result<Dialed, DialError> {
+async fn connect(
+    runtime: &Runtime,
+    client: &Client,
+    connected: &mut bool,
+) -> Result<Dialed, DialError> {
     let info = client.get_connection_info();
     let config = AsyncConnectionConfig::new()
         // Calls have deadlines of their own.
         .set_response_timeout(None)
         .set_connection_timeout(None)
         .set_pipeline_buffer_size(QUEUE);
-    let settings = info.redis_settings();
-    // The driver is ours for TCP and unix sockets, so that a connection that the server closes
-    // while nobody calls is known to be gone: else the first call after an idle timeout of the
-    // server would fail, on all nodes of a lock at once.
-    let (connection, driver): (_, Option<Driver>) = match info.addr() {
+    let socket = match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
-            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
-            *connected = true;
-            let dialed = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-            (dialed.0, Some(Box::pin(dialed.1)))
+            open_tcp(runtime, host, *port, info.tcp_settings()).await?
         }
         #[cfg(unix)]
-        ConnectionAddr::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await?;
-            *connected = true;
-            let dialed = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-            (dialed.0, Some(Box::pin(dialed.1)))
-        }
+        ConnectionAddr::Unix(path) => runtime.connect_unix(path).await?,
         _ => {
+            // redis-rs runs the connection, on the runtime that it finds in this task.
             let connection = client.get_multiplexed_async_connection_with_config(&config);
-            (connection.await?, None)
+            return Ok(Dialed {
+                connection: connection.await?,
+                driver: None,
+            });
         }
     };
-    Ok(Dialed { connection, driver })
+    *connected = true;
+    // The driver is ours, so that a connection that the server closes while nobody calls is known
+    // to be gone: else the first call after an idle timeout of the server would fail, on all nodes
+    // of a lock at once.
+    let (connection, driver) = socket.greet(info.redis_settings(), config).await?;
+    Ok(Dialed {
+        connection,
+        driver: Some(driver),
+    })
 }
 
 /// Connects to whichever address of the host answers first.
-async fn open_tcp(host: &str, port: u16, settings: &TcpSettings) -> Result<TcpStream, DialError> {
-    let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+async fn open_tcp(
+    runtime: &Runtime,
+    host: &str,
+    port: u16,
+    settings: &TcpSettings,
+) -> Result<Socket, DialError> {
+    let addresses = runtime.look_up(host, port).await?;
     if addresses.is_empty() {
         return Err(DialError::NoAddress);
     }
     let attempts = addresses
         .into_iter()
-        .map(|address| Box::pin(TcpStream::connect(address)));
-    let (stream, _others) = select_ok(attempts).await?;
-    apply(settings, &stream)?;
-    Ok(stream)
+        .map(|address| Box::pin(runtime.connect_tcp(address)));
+    let (socket, _others) = select_ok(attempts).await?;
+    apply(settings, &socket)?;
+    Ok(socket)
 }
 
 /// Sets what the user chose, and our own choice in place of the defaults of redis-rs.
-fn apply(settings: &TcpSettings, stream: &TcpStream) -> io::Result<()> {
+fn apply(settings: &TcpSettings, socket: &Socket) -> io::Result<()> {
     // TCP_NODELAY stays off, as redis-rs has it by default. Measured on loopback with pairs of SET
     // and EVALSHA, medians of twelve rounds in turns: with 64 tasks on a multi-thread runtime
     // 83,500 pairs/s without it and 60,400 with it, since the kernel joins what piles up while an
     // answer is awaited; on a current-thread runtime, and with four tasks or one, no difference
     // that stands out of the noise. The price, on a network: a call that starts while others wait
     // for their answers may wait for up to one round trip. A client's own choice is kept.
-    stream.set_nodelay(settings.nodelay())?;
-    let socket = socket2::SockRef::from(stream);
-    let keepalive = socket2::TcpKeepalive::new()
+    let socket = socket.as_ref();
+    socket.set_tcp_nodelay(settings.nodelay())?;
+    let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_AFTER)
         .with_interval(KEEPALIVE_EVERY);
     socket.set_tcp_keepalive(settings.keepalive().unwrap_or(&keepalive))?;

@@ -55,7 +55,7 @@ mod invalid_url;
 pub use invalid_url::InvalidUrl;
 
 cfg_if::cfg_if! {
-    if #[cfg(feature = "tokio")] {
+    if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod backoff;
         mod connector;
         mod convert;
@@ -65,17 +65,21 @@ cfg_if::cfg_if! {
         mod lent;
         mod link;
         mod node;
+        mod nudge;
         mod queue;
+        mod rt;
         mod watch;
 
         pub use node::RedisRsNode;
     } else {
-        compile_error!("lock-redis-rs needs an async runtime: switch its feature `tokio` on");
+        compile_error!(
+            "lock-redis-rs needs an async runtime: switch its feature `tokio` or `smol` on"
+        );
     }
 }
 
 /// Locks a mutex whose holders leave it in order even if they panic.
-#[cfg(feature = "tokio")]
+#[cfg(any(feature = "tokio", feature = "smol"))]
 fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
