@@ -39,16 +39,35 @@
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
 //! - No command is ever sent twice.
-//! - It belongs to the tokio runtime of the call that opened it. When that runtime ends, the next
-//!   call opens another. A runtime needs its timers and IO enabled.
+//! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
+//!   that runtime ends, the next call opens another. A tokio runtime needs its timers and IO enabled.
 //!
 //! All calls share the connection, as they share the server: a command of anybody's that keeps
 //! Redis busy keeps every lock on it waiting.
 //!
 //! # Features
 //!
-//! `tokio`, on by default, is the only runtime so far; it switches `lock-core/tokio` on as well.
-//! For TLS (`rediss://`), switch `tokio-rustls-comp` or `tokio-native-tls-comp` of `redis` on.
+//! One of the two runtimes is needed:
+//!
+//! - `tokio`, on by default, serves callers on a tokio runtime, and switches `lock-core/tokio` on.
+//!   A call from elsewhere is an error, unless a tokio runtime runs the connection already.
+//! - `smol` serves callers on any executor, and on plain threads with
+//!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). The connection is
+//!   run by smol's global executor, whose thread starts with the first call and never ends
+//!   (`SMOL_THREADS` says how many there are, one by default); locks are extended and released in
+//!   the background on `lock-core`'s `ThreadRuntime`. So a task or thread of yours that blocks does
+//!   not keep its lock from being extended. tokio's runtime is not linked, only the traits and
+//!   channels that redis-rs uses. redis-rs also brings `smol-timeout`, whose licence is the MPL-2.0.
+//!
+//! With both, callers on tokio are served by tokio and all others by smol, over one connection.
+//! On tokio that costs nothing more.
+//!
+//! ```toml
+//! lock-redis-rs = { version = "0.1", default-features = false, features = ["smol"] }
+//! ```
+//!
+//! For TLS (`rediss://`), switch `tokio-rustls-comp` or `tokio-native-tls-comp` of `redis` on, or
+//! the same for `smol`.
 
 mod invalid_url;
 

@@ -5,18 +5,20 @@
 use std::sync::Arc;
 
 use lock_redis_rs::RedisRsNode;
-use lock_testkit::conformance::{
-    MemoryHarness, NodeHarness, RedisHarness, RedlockHarness, TokioDriver,
-};
+use lock_testkit::conformance::{MemoryHarness, NodeHarness, RedisHarness, RedlockHarness};
+use rt::driver;
+
+mod rt;
 
 fn servers() -> RedisHarness {
-    RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
-        RedisRsNode::new(target.url())
-    })
+    RedisHarness::new(
+        driver(),
+        |target| async move { RedisRsNode::new(target.url()) },
+    )
 }
 
 fn memory() -> MemoryHarness {
-    MemoryHarness::new(TokioDriver::multi_thread())
+    MemoryHarness::new(driver())
 }
 
 mod five_servers {
