@@ -25,7 +25,7 @@ pub(crate) fn in_process() -> Nodes {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(feature = "redis-rs")] {
+    if #[cfg(any(feature = "redis-rs", feature = "redis-rs-smol"))] {
         use lock_redis_rs::RedisRsNode as ServerNode;
     } else if #[cfg(feature = "fred")] {
         use lock_fred::FredNode as ServerNode;
@@ -33,7 +33,7 @@ cfg_if::cfg_if! {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(any(feature = "redis-rs", feature = "fred"))] {
+    if #[cfg(any(feature = "redis-rs", feature = "redis-rs-smol", feature = "fred"))] {
         /// Real servers. Nothing connects before the first command.
         pub(crate) fn connect(urls: &[String]) -> Result<Nodes, BoxError> {
             urls.iter()
@@ -46,7 +46,7 @@ cfg_if::cfg_if! {
     } else {
         /// Real servers need a client.
         pub(crate) fn connect(_: &[String]) -> Result<Nodes, BoxError> {
-            Err("--nodes needs a Redis client: build with --features redis-rs or fred".into())
+            Err("--nodes needs a Redis client: build with --features redis-rs, redis-rs-smol or fred".into())
         }
     }
 }

@@ -7,8 +7,19 @@ use std::time::Duration;
 use lock_testkit::RedisServer;
 
 /// The programs get the backend that these tests are built with.
-const FEATURES: &[&str] = if cfg!(all(feature = "fred", not(feature = "redis-rs"))) {
+const FEATURES: &[&str] = if cfg!(feature = "redis-rs") {
+    &[]
+} else if cfg!(feature = "fred") {
     &["--no-default-features", "--features", "fred"]
+} else if cfg!(feature = "redis-rs-smol") {
+    // `-p`, since the dev-dependencies of other members switch tokio on.
+    &[
+        "-p",
+        "examples",
+        "--no-default-features",
+        "--features",
+        "redis-rs-smol",
+    ]
 } else {
     &[]
 };
@@ -44,6 +55,7 @@ fn summary(output: &Output) -> [u32; 4] {
     summary.unwrap_or_else(|_| panic!("no summary: {text}{}", stderr(output)))
 }
 
+#[cfg(feature = "tokio")]
 #[test]
 fn the_first_program_works() {
     let output = run("quickstart", &[]);
