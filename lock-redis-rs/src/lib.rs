@@ -52,12 +52,14 @@
 //! - `tokio`, on by default, serves callers on a tokio runtime, and switches `lock-core/tokio` on.
 //!   A call from elsewhere is an error, unless a tokio runtime runs the connection already.
 //! - `smol` serves callers on any executor, and on plain threads with
-//!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). The connection is
-//!   run by smol's global executor, whose thread starts with the first call and never ends
-//!   (`SMOL_THREADS` says how many there are, one by default); locks are extended and released in
-//!   the background on `lock-core`'s `ThreadRuntime`. So a task or thread of yours that blocks does
-//!   not keep its lock from being extended. tokio's runtime is not linked, only the traits and
-//!   channels that redis-rs uses. redis-rs also brings `smol-timeout`, whose licence is the MPL-2.0.
+//!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). Locks are extended
+//!   and released in the background on `lock-core`'s `ThreadRuntime`.
+//!
+//!   The connection is run by smol's global executor: a thread that starts with the first call and
+//!   stays (or as many as `SMOL_THREADS` says, which must not be 0), beside that of smol's reactor.
+//!   What you give to `smol::spawn` shares it, so a task that blocks there stalls every connection;
+//!   whatever else of yours blocks does no harm. tokio's runtime is not linked, only those parts of
+//!   tokio that redis-rs uses everywhere. redis-rs also brings `smol-timeout`, under the MPL-2.0.
 //!
 //! With both, callers on tokio are served by tokio and all others by smol, over one connection.
 //! On tokio that costs nothing more.
