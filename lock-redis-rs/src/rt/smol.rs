@@ -24,7 +24,7 @@ impl Smol {
     }
 
     pub(super) async fn sleep_until(self, at: Instant) {
-        Timer::at(at.into()).await;
+        Timer::after(at.saturating_duration_since(Instant::now())).await;
     }
 
     pub(super) async fn look_up(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

@@ -85,9 +85,12 @@ pub fn told_to_end() -> impl Future<Output = ()> {
     }
 }
 
+/// What came of a task: it may have panicked, and it may have been aborted.
+type Ended<T> = Result<std::thread::Result<T>, Aborted>;
+
 /// A task, which goes on when this is dropped.
 pub struct JoinHandle<T> {
-    task: Option<smol::Task<Result<Result<T, Box<dyn Any + Send>>, Aborted>>>,
+    task: Option<smol::Task<Ended<T>>>,
     abort: AbortHandle,
 }
 
