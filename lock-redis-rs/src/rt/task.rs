@@ -9,9 +9,8 @@ use std::task::{Context, Poll};
 pub(crate) enum Task {
     #[cfg(feature = "tokio")]
     Tokio(tokio::task::JoinHandle<()>),
-    /// Always there, but for the moment at which it is dropped.
     #[cfg(feature = "smol")]
-    Smol(Option<smol::Task<()>>),
+    Smol(super::smol::DetachedTask),
 }
 
 impl Task {
@@ -20,7 +19,7 @@ impl Task {
             #[cfg(feature = "tokio")]
             Self::Tokio(task) => task.is_finished(),
             #[cfg(feature = "smol")]
-            Self::Smol(task) => task.as_ref().is_none_or(smol::Task::is_finished),
+            Self::Smol(task) => task.is_finished(),
         }
     }
 
@@ -30,7 +29,7 @@ impl Task {
             #[cfg(feature = "tokio")]
             Self::Tokio(task) => task.abort(),
             #[cfg(feature = "smol")]
-            Self::Smol(task) => drop(task.take()),
+            Self::Smol(task) => task.abort(),
         }
     }
 }
@@ -44,22 +43,7 @@ impl Future for Task {
             #[cfg(feature = "tokio")]
             Self::Tokio(task) => Pin::new(task).poll(cx).map(drop),
             #[cfg(feature = "smol")]
-            Self::Smol(task) => match task {
-                Some(task) => Pin::new(task).poll(cx),
-                None => Poll::Ready(()),
-            },
-        }
-    }
-}
-
-#[cfg(feature = "smol")]
-impl Drop for Task {
-    fn drop(&mut self) {
-        // smol would end a task whose handle is dropped, tokio does not.
-        if let Self::Smol(task) = self
-            && let Some(task) = task.take()
-        {
-            task.detach();
+            Self::Smol(task) => Pin::new(task).poll(cx),
         }
     }
 }

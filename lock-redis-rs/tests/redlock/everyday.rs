@@ -126,7 +126,7 @@ async fn binary_names_are_legal_and_distinct() {
         let all_there = || {
             names
                 .iter()
-                .all(|name| server.command(&[b"EXISTS", *name]).is_ok())
+                .all(|name| server.command(&[b"EXISTS".as_slice(), name]).is_ok())
         };
         until("all there", 5_000 * MS, all_there).await;
     }
