@@ -4,7 +4,8 @@
 //! - `cargo run --release --example cron` needs nothing else: five in-process nodes, four tasks.
 //! - `... --example cron -- --nodes redis://127.0.0.1:7001,redis://127.0.0.1:7002,...` uses real
 //!   servers, and starts four processes. For the fred client in place of redis-rs, add
-//!   `--no-default-features --features fred` before the `--`.
+//!   `--no-default-features --features fred` before the `--`; for redis-rs on smol, without tokio,
+//!   `-p examples --no-default-features --features redis-rs-smol`.
 //! - `... --example cron -- --strategy release-after-run` (or `hold`) shows how a lock alone fails.
 //!
 //! What a service would do is in `instance.rs` and `strategy.rs`; the rest starts the instances and
@@ -16,16 +17,18 @@ mod instance;
 mod plan;
 mod processes;
 mod report;
+mod rt;
 mod scoreboard;
 mod screen;
 mod strategy;
 mod tasks;
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use args::{Args, Role};
 use examples::{BoxError, USAGE, fail, nodes};
+use futures::StreamExt;
 use plan::Plan;
 use report::{Ending, Message, Messages};
 use scoreboard::Scoreboard;
@@ -34,8 +37,12 @@ use screen::Screen;
 /// How long after the last tick an instance may take to report. One that takes longer is hung.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let done = rt::block_on(run());
+    done.unwrap_or_else(|error| fail("cron", &error, 1))
+}
+
+async fn run() -> ExitCode {
     let args = match args::parse(std::env::args_os()) {
         Ok(Some(args)) => args,
         Ok(None) => {
@@ -79,12 +86,13 @@ async fn start(args: &Args) -> Result<ExitCode, BoxError> {
 /// Shows each tick as soon as every instance has dealt with it, until all instances have ended.
 async fn watch(mut messages: Messages, mut board: Scoreboard, screen: &Screen) -> Scoreboard {
     let left = board.end().duration_since(SystemTime::now());
-    let deadline = tokio::time::Instant::now() + left.unwrap_or_default() + PATIENCE;
+    let deadline = Instant::now() + left.unwrap_or_default() + PATIENCE;
     loop {
-        let (instance, message) = match tokio::time::timeout_at(deadline, messages.recv()).await {
-            Ok(Some(message)) => message,
-            Ok(None) => break,
-            Err(_) => {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let (instance, message) = match rt::timeout(left, messages.next()).await {
+            Some(Some(message)) => message,
+            Some(None) => break,
+            None => {
                 screen.note("some instances do not answer any more; they are stopped");
                 break;
             }

@@ -3,10 +3,8 @@
 use std::io::{Read, Write};
 use std::process::{ExitCode, Stdio};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use futures::StreamExt;
+use futures::channel::mpsc;
 
 use crate::BoxError;
 use crate::args::Args;
@@ -14,11 +12,12 @@ use crate::instance;
 use crate::nodes;
 use crate::plan::{Me, Plan};
 use crate::report::{Ending, Message, Messages, Report, Teller};
+use crate::rt::{self, Child, ChildStdin, ChildStdout, Command, Tasks};
 
 /// Starts a process for each instance. Dropping the set ends them.
-pub(crate) fn start(args: &Args, plan: &Plan) -> Result<(Messages, JoinSet<()>), BoxError> {
-    let (teller, messages) = mpsc::unbounded_channel();
-    let mut running = JoinSet::new();
+pub(crate) fn start(args: &Args, plan: &Plan) -> Result<(Messages, Tasks<()>), BoxError> {
+    let (teller, messages) = mpsc::unbounded();
+    let mut running = Tasks::new();
     for number in 1..=args.instances {
         let mut child = Command::new(std::env::current_exe()?)
             .args(args.for_instance(number, plan))
@@ -41,7 +40,7 @@ async fn listen(
     teller: Teller,
 ) {
     let ending = match pass_on(number, stdout, &teller).await {
-        Ok(()) => match child.wait().await {
+        Ok(()) => match rt::end_of(&mut child).await {
             Ok(status) if status.success() => Ending::AsPlanned,
             Ok(status) => Ending::TooEarly(status.to_string()),
             Err(error) => Ending::TooEarly(error.to_string()),
@@ -49,16 +48,16 @@ async fn listen(
         Err(error) => Ending::TooEarly(error.to_string()),
     };
     // If nobody listens any more, the program is about to end.
-    teller.send((number, Message::Ended(ending))).ok();
+    teller.unbounded_send((number, Message::Ended(ending))).ok();
     // Until here the instance's stdin was open; its end tells the instance to end.
     drop(stdin);
 }
 
 async fn pass_on(number: usize, stdout: ChildStdout, teller: &Teller) -> Result<(), BoxError> {
-    let mut lines = BufReader::new(stdout).lines();
-    while let Some(line) = lines.next_line().await? {
-        let report = line.parse::<Report>()?;
-        teller.send((number, Message::Report(report)))?;
+    let mut lines = rt::lines(stdout);
+    while let Some(line) = lines.next().await {
+        let report = line?.parse::<Report>()?;
+        teller.unbounded_send((number, Message::Report(report)))?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use lock_core::tick::Tick;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// What an instance (its number) tells the starter.
 pub(crate) type Messages = UnboundedReceiver<(usize, Message)>;

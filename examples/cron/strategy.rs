@@ -9,6 +9,7 @@ use lock_core::{DistributedLock, LockRequest};
 
 use crate::BoxError;
 use crate::report::Attempt;
+use crate::rt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
@@ -94,7 +95,7 @@ async fn lock_and_run(
 async fn the_job(tick: Tick) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let late = now.unwrap_or_default().as_secs_f64() - tick.since_epoch().as_secs_f64();
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    rt::sleep(Duration::from_millis(30)).await;
     (late * 1000.0).round() as i64
 }
 

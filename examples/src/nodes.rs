@@ -49,7 +49,7 @@ pub fn in_process() -> Nodes {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(feature = "redis-rs")] {
+    if #[cfg(any(feature = "redis-rs", feature = "redis-rs-smol"))] {
         use lock_redis_rs::RedisRsNode as ServerNode;
     } else if #[cfg(feature = "fred")] {
         use lock_fred::FredNode as ServerNode;
@@ -57,7 +57,7 @@ cfg_if::cfg_if! {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(any(feature = "redis-rs", feature = "fred"))] {
+    if #[cfg(any(feature = "redis-rs", feature = "redis-rs-smol", feature = "fred"))] {
         /// Real servers. Nothing connects before the first command.
         ///
         /// # Errors
@@ -78,7 +78,7 @@ cfg_if::cfg_if! {
         ///
         /// Always: the program was built without one.
         pub fn connect(_: &[String]) -> Result<Nodes, BoxError> {
-            Err("--nodes needs a Redis client: build with --features redis-rs or fred".into())
+            Err("--nodes needs a Redis client: build with --features redis-rs, redis-rs-smol or fred".into())
         }
     }
 }

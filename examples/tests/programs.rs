@@ -8,14 +8,35 @@ use lock_testkit::RedisServer;
 
 /// The programs get the backend that these tests are built with, and are all built in one way, since
 /// each other set of features is another build of everything.
-const FEATURES: &[&str] = match (
-    cfg!(all(feature = "fred", not(feature = "redis-rs"))),
-    cfg!(feature = "apalis"),
-) {
-    (true, true) => &["--no-default-features", "--features", "fred,apalis"],
-    (true, false) => &["--no-default-features", "--features", "fred"],
-    (false, true) => &["--features", "apalis"],
-    (false, false) => &[],
+const FEATURES: &[&str] = match (BACKEND, cfg!(feature = "apalis")) {
+    (Backend::RedisRs, true) => &["--features", "apalis"],
+    (Backend::RedisRs, false) => &[],
+    (Backend::Fred, true) => &["--no-default-features", "--features", "fred,apalis"],
+    (Backend::Fred, false) => &["--no-default-features", "--features", "fred"],
+    // `-p`, since the dev-dependencies of other members switch tokio on.
+    (Backend::Smol, _) => &[
+        "-p",
+        "examples",
+        "--no-default-features",
+        "--features",
+        "redis-rs-smol",
+    ],
+};
+
+enum Backend {
+    RedisRs,
+    Fred,
+    Smol,
+}
+
+const BACKEND: Backend = if cfg!(feature = "redis-rs") {
+    Backend::RedisRs
+} else if cfg!(feature = "fred") {
+    Backend::Fred
+} else if cfg!(feature = "redis-rs-smol") {
+    Backend::Smol
+} else {
+    Backend::RedisRs
 };
 
 /// `cargo run --example ... -- ...` from the root of the workspace.
@@ -49,6 +70,7 @@ fn summary(output: &Output) -> [u32; 4] {
     summary.unwrap_or_else(|_| panic!("no summary: {text}{}", stderr(output)))
 }
 
+#[cfg(feature = "tokio")]
 #[test]
 fn the_first_program_works() {
     let output = run("quickstart", &[]);

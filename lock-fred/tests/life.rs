@@ -5,6 +5,8 @@
 
 #[path = "../../lock-testkit/tests/life/mod.rs"]
 mod life;
+#[path = "../../lock-testkit/tests/rt/tokio.rs"]
+mod rt;
 
 /// Whose nodes are tested.
 mod backend {

@@ -11,6 +11,8 @@
 #[path = "../../lock-redis-rs/tests/support/commands.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests need the rest of it")]
 mod commands;
+#[path = "../../lock-testkit/tests/rt/tokio.rs"]
+mod rt;
 #[path = "../../lock-testkit/tests/tls/mod.rs"]
 mod tls;
 

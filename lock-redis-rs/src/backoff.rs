@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use lock_core::NodeError;
-use tokio::time::Instant;
+
+use crate::rt::Instant;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);

@@ -17,9 +17,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use lock_core::NodeError;
-use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::convert::pack;
@@ -28,6 +25,7 @@ use crate::driver::PatientDriver;
 use crate::link::Link;
 use crate::locked;
 use crate::queue::{Queue, Ticket};
+use crate::rt::{Instant, Runtime, Task};
 use crate::watch::{Watch, Watches};
 
 /// How many replaced connections are held on to at a time.
@@ -50,7 +48,7 @@ struct State {
     watches: Watches,
     /// The number of the current or last dialing, by which a late one is told.
     dialing: u64,
-    lingering: VecDeque<AbortHandle>,
+    lingering: VecDeque<Task>,
 }
 
 enum Phase {
@@ -110,7 +108,8 @@ impl Connector {
         }
         let (ticket, dialing) = self.admit_while_not_up(&mut state, command, within)?;
         drop(state);
-        if let Some((runtime, dialing)) = dialing {
+        if let Some(dialing) = dialing {
+            let runtime = dialing.runtime.clone();
             // Not under the lock: a runtime that has ended drops the task here, and so ends it.
             runtime.spawn(dialing.run(self.dialer(), self.connect_timeout));
         }
@@ -124,7 +123,7 @@ impl Connector {
         state: &mut State,
         command: &lock_core::Command,
         within: Duration,
-    ) -> Result<(Ticket, Option<(Handle, Dialing)>), NodeError> {
+    ) -> Result<(Ticket, Option<Dialing>), NodeError> {
         let now = Instant::now();
         if let Phase::Dialing { since, queue } = &mut state.phase {
             let dialed_for = now.saturating_duration_since(*since);
@@ -138,9 +137,7 @@ impl Connector {
             }
         }
         state.backoff.may_dial(now)?;
-        let Ok(runtime) = Handle::try_current() else {
-            return Err(NodeError::not_sent("needs a tokio runtime"));
-        };
+        let runtime = Runtime::current()?;
         state.dialing += 1;
         let mut queue = Queue::default();
         let ticket = queue.enter(pack(command))?;
@@ -151,8 +148,9 @@ impl Connector {
         let dialing = Dialing {
             connector: Arc::downgrade(self),
             number: state.dialing,
+            runtime,
         };
-        Ok((ticket, Some((runtime, dialing))))
+        Ok((ticket, Some(dialing)))
     }
 
     /// What to say to a call that waited for the connection in vain.
@@ -190,9 +188,9 @@ impl Connector {
         // Under the lock, so that no call takes the new connection before this one has its undos.
         if let Some(lingering) = link.replace() {
             state.lingering.retain(|task| !task.is_finished());
-            state.lingering.push_back(lingering.abort_handle());
+            state.lingering.push_back(lingering);
             if state.lingering.len() > LINGERING
-                && let Some(oldest) = state.lingering.pop_front()
+                && let Some(mut oldest) = state.lingering.pop_front()
             {
                 oldest.abort();
             }
@@ -222,11 +220,13 @@ fn send_on(link: Arc<Link>, watch: Option<Arc<Watch>>) -> Result<Admission, Node
 struct Dialing {
     connector: Weak<Connector>,
     number: u64,
+    /// Where it runs, and then the connection.
+    runtime: Runtime,
 }
 
 impl Dialing {
     async fn run(self, dialer: Arc<dyn Dial>, connect_timeout: Duration) {
-        let dialed = dialer.dial(connect_timeout).await;
+        let dialed = dialer.dial(&self.runtime, connect_timeout).await;
         self.end(dialed);
     }
 
@@ -246,7 +246,7 @@ impl Dialing {
         let watched = dialed.and_then(|dialed| Ok((dialed, state.watches.current()?)));
         match watched {
             Ok((dialed, watch)) => {
-                let link = link(&connector, dialed, watch);
+                let link = link(&connector, &self.runtime, dialed, watch);
                 // The waiting calls leave before any that comes now.
                 queue.send(&link);
                 connector.up.store(Some(link));
@@ -270,8 +270,12 @@ impl Drop for Dialing {
 }
 
 /// Makes a link of a connection, with a driver that reports its end.
-fn link(connector: &Arc<Connector>, dialed: Dialed, watch: Arc<Watch>) -> Arc<Link> {
-    let runtime = Handle::current();
+fn link(
+    connector: &Arc<Connector>,
+    runtime: &Runtime,
+    dialed: Dialed,
+    watch: Arc<Watch>,
+) -> Arc<Link> {
     Arc::new_cyclic(|link: &Weak<Link>| {
         let end = DriverEnd {
             connector: Arc::downgrade(connector),
@@ -284,7 +288,7 @@ fn link(connector: &Arc<Connector>, dialed: Dialed, watch: Arc<Watch>) -> Arc<Li
                 drop(end);
             })
         });
-        Link::new(dialed.connection, runtime, watch, driver)
+        Link::new(dialed.connection, runtime.clone(), watch, driver)
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
 #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +9,11 @@ use std::time::Duration;
 use futures::future::{BoxFuture, Either, select, select_ok};
 use lock_core::NodeError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::io::tcp::{TcpSettings, socket2};
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::address::Address;
 use crate::convert::reply;
@@ -24,6 +21,7 @@ use crate::dial_error::{DialError, Stage};
 use crate::exchange::server_error_of;
 use crate::link::QUEUE;
 use crate::peer::{expects_plain_text, expects_tls, secure};
+use crate::rt::{Driver, Instant, Runtime, Socket, after};
 use crate::wire::Wire;
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
@@ -38,8 +36,12 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 /// Where connections come from.
 pub(crate) trait Dial: Send + Sync {
-    /// Connects, in `within` at most.
-    fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>>;
+    /// Connects, in `within` at most, in a task of this runtime.
+    fn dial<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<Dialed, NodeError>>;
 
     /// The same by TLS; `None` if that is not ours to say.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
@@ -49,8 +51,12 @@ pub(crate) trait Dial: Send + Sync {
 }
 
 impl Dial for Address {
-    fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>> {
-        Box::pin(dial(self, within))
+    fn dial<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<Dialed, NodeError>> {
+        Box::pin(dial(runtime, self, within))
     }
 
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
@@ -66,33 +72,33 @@ pub(crate) struct Dialed {
     pub(crate) driver: Option<Driver>,
 }
 
-pub(crate) type Driver = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
 type Opened = (MultiplexedConnection, Option<Driver>);
 
 /// redis-rs's own timeout is not used, since it would not say whether the network or the server
 /// was too slow.
-async fn dial(address: &Address, within: Duration) -> Result<Dialed, NodeError> {
+async fn dial(runtime: &Runtime, address: &Address, within: Duration) -> Result<Dialed, NodeError> {
     let start = Instant::now();
     let mut stage = Stage::Connecting;
-    match timeout(within, open(address, within, &mut stage)).await {
-        Ok(Ok((connection, driver))) => {
+    let opened = open(runtime, address, within, &mut stage);
+    match runtime.until(after(within), opened).await {
+        Some(Ok((connection, driver))) => {
             address.suspicion.dispel();
             Ok(Dialed {
                 connection: Wire::Own(connection),
                 driver,
             })
         }
-        Ok(Err(DialError::Redis(error))) if stage == Stage::Greeting => {
+        Some(Err(DialError::Redis(error))) if stage == Stage::Greeting => {
             // Not for long: a server that understands neither stays silent.
             let patience = within.saturating_sub(start.elapsed()).min(within / 4);
-            match timeout(patience, why_broken_off(address, &error)).await {
-                Ok(Some(why)) => Err(cannot_connect(why)),
-                Ok(None) | Err(_) => Err(cannot_connect(DialError::Redis(error))),
+            let why = why_broken_off(runtime, address, &error);
+            match runtime.until(after(patience), why).await.flatten() {
+                Some(why) => Err(cannot_connect(why)),
+                None => Err(cannot_connect(DialError::Redis(error))),
             }
         }
-        Ok(Err(error)) => Err(cannot_connect(error)),
-        Err(_) => Err(cannot_connect(DialError::Late(stage, within))),
+        Some(Err(error)) => Err(cannot_connect(error)),
+        None => Err(cannot_connect(DialError::Late(stage, within))),
     }
 }
 
@@ -100,12 +106,17 @@ pub(crate) fn cannot_connect(cause: impl Into<Box<dyn Error + Send + Sync>>) -> 
     NodeError::not_sent("cannot connect").with_source(cause)
 }
 
-async fn open(address: &Address, within: Duration, stage: &mut Stage) -> Result<Opened, DialError> {
-    let error = match connect(address, within, stage).await {
+async fn open(
+    runtime: &Runtime,
+    address: &Address,
+    within: Duration,
+    stage: &mut Stage,
+) -> Result<Opened, DialError> {
+    let error = match connect(runtime, address, within, stage).await {
         Err(DialError::Redis(error)) if error.kind() == ErrorKind::AuthenticationFailed => error,
         opened => return opened,
     };
-    Err(match why_refused(address, within).await {
+    Err(match why_refused(runtime, address, within).await {
         Some(answer) => DialError::Answer(answer),
         None => DialError::Redis(error),
     })
@@ -113,13 +124,13 @@ async fn open(address: &Address, within: Duration, stage: &mut Stage) -> Result<
 
 /// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2,
 /// so it is asked once more, on a connection of its own.
-async fn why_refused(address: &Address, within: Duration) -> Option<NodeError> {
+async fn why_refused(runtime: &Runtime, address: &Address, within: Duration) -> Option<NodeError> {
     let info = address.client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let nobody = Client::open(info.clone().set_redis_settings(nobody)).ok()?;
     let nobody = Address::new(nobody, address.tls.clone());
     let mut stage = Stage::Connecting;
-    let (mut connection, driver) = connect(&nobody, within, &mut stage).await.ok()?;
+    let (mut connection, driver) = connect(runtime, &nobody, within, &mut stage).await.ok()?;
 
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
@@ -140,6 +151,7 @@ async fn why_refused(address: &Address, within: Duration) -> Option<NodeError> {
 }
 
 async fn connect(
+    runtime: &Runtime,
     address: &Address,
     within: Duration,
     stage: &mut Stage,
@@ -148,21 +160,26 @@ async fn connect(
     let settings = info.redis_settings();
     match (info.addr(), &address.tls) {
         (ConnectionAddr::Tcp(host, port), None) => {
-            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
+            let stream = open_tcp(runtime, host, *port, info.tcp_settings()).await?;
             *stage = Stage::Greeting;
             greet(settings, stream).await
         }
         (ConnectionAddr::Tcp(host, port), Some(tls)) => {
-            let stream = open_tcp(host, *port, info.tcp_settings()).await?;
+            let stream = open_tcp(runtime, host, *port, info.tcp_settings()).await?;
             *stage = Stage::SecuringTls;
-            let asks = expects_plain_text(&address.suspicion, reconnect(address));
-            let secured = secure(tls.handshake(host, stream), sleep(within / 4), asks).await?;
+            let asks = expects_plain_text(&address.suspicion, reconnect(runtime, address));
+            let secured = secure(
+                tls.handshake(host, stream),
+                runtime.sleep_until(after(within / 4)),
+                asks,
+            )
+            .await?;
             *stage = Stage::Greeting;
             greet(settings, secured).await
         }
         #[cfg(unix)]
         (ConnectionAddr::Unix(path), _) => {
-            let stream = tokio::net::UnixStream::connect(path).await?;
+            let stream = runtime.connect_unix(path).await?;
             *stage = Stage::Greeting;
             greet(settings, stream).await
         }
@@ -200,39 +217,52 @@ where
 }
 
 /// Why the server broke off before it answered, if that has to do with TLS.
-async fn why_broken_off(address: &Address, error: &RedisError) -> Option<DialError> {
+async fn why_broken_off(
+    runtime: &Runtime,
+    address: &Address,
+    error: &RedisError,
+) -> Option<DialError> {
     let Some(tls) = &address.tls else {
-        let it_is = expects_tls(&address.suspicion, reconnect(address)).await;
+        let it_is = expects_tls(&address.suspicion, reconnect(runtime, address)).await;
         return it_is.then(|| DialError::ExpectsTls(Box::new(error.clone().into())));
     };
     let ConnectionAddr::Tcp(host, _) = address.client.get_connection_info().addr() else {
         return None;
     };
-    let objection = tls.objection(host, reconnect(address).await?).await?;
+    let objection = tls
+        .objection(host, reconnect(runtime, address).await?)
+        .await?;
     Some(objection.into())
 }
 
 /// A connection to ask the server what it speaks.
-async fn reconnect(address: &Address) -> Option<TcpStream> {
+async fn reconnect(runtime: &Runtime, address: &Address) -> Option<Socket> {
     let info = address.client.get_connection_info();
     match info.addr() {
-        ConnectionAddr::Tcp(host, port) => open_tcp(host, *port, info.tcp_settings()).await.ok(),
+        ConnectionAddr::Tcp(host, port) => open_tcp(runtime, host, *port, info.tcp_settings())
+            .await
+            .ok(),
         _ => None,
     }
 }
 
 /// Connects to whichever address of the host answers first.
-async fn open_tcp(host: &str, port: u16, settings: &TcpSettings) -> Result<TcpStream, DialError> {
-    let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+async fn open_tcp(
+    runtime: &Runtime,
+    host: &str,
+    port: u16,
+    settings: &TcpSettings,
+) -> Result<Socket, DialError> {
+    let addresses = runtime.look_up(host, port).await?;
     if addresses.is_empty() {
         return Err(DialError::NoAddress);
     }
     let attempts = addresses
         .into_iter()
-        .map(|address| Box::pin(TcpStream::connect(address)));
-    let (stream, _others) = select_ok(attempts).await?;
-    apply(settings, &stream)?;
-    Ok(stream)
+        .map(|address| Box::pin(runtime.connect_tcp(address)));
+    let (socket, _others) = select_ok(attempts).await?;
+    apply(settings, &socket)?;
+    Ok(socket)
 }
 
 /// What the user chose, and our own choice in place of the defaults of redis-rs.
@@ -246,7 +276,7 @@ async fn open_tcp(host: &str, port: u16, settings: &TcpSettings) -> Result<TcpSt
 fn completed(settings: &TcpSettings) -> TcpSettings {
     let mut completed = settings.clone();
     if completed.keepalive().is_none() {
-        let keepalive = socket2::TcpKeepalive::new()
+        let keepalive = TcpKeepalive::new()
             .with_time(KEEPALIVE_AFTER)
             .with_interval(KEEPALIVE_EVERY);
         completed = completed.set_keepalive(keepalive);
@@ -258,10 +288,10 @@ fn completed(settings: &TcpSettings) -> TcpSettings {
     completed
 }
 
-fn apply(settings: &TcpSettings, stream: &TcpStream) -> io::Result<()> {
+fn apply(settings: &TcpSettings, socket: &Socket) -> io::Result<()> {
     let settings = completed(settings);
-    stream.set_nodelay(settings.nodelay())?;
-    let socket = socket2::SockRef::from(stream);
+    let socket = socket.as_ref();
+    socket.set_tcp_nodelay(settings.nodelay())?;
     if let Some(keepalive) = settings.keepalive() {
         socket.set_tcp_keepalive(keepalive)?;
     }

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use lock_core::{Command, NodeError, Reply};
 use redis::{RedisError, RedisResult, Value};
-use tokio::task::coop::unconstrained;
-use tokio::time::Instant;
 
 use crate::connector::{Admission, Connector};
 use crate::convert::{pack, reply, server_error};
 use crate::link::{Link, Marks};
 use crate::queue::{Outcome, Ticket};
+use crate::rt::{Instant, unconstrained};
 use crate::watch::Watch;
 
 /// Sends the command, at most once, and waits for its reply.
@@ -27,7 +26,6 @@ pub(crate) async fn execute(
             let mut connection = link.connection();
             let marks = link.marks();
             let mut call = Call::new(connector, command, link, marks);
-            // Unconstrained for the reason given at `Link::request`.
             let request = pin!(unconstrained(connection.send_packed_command(&cmd)));
             let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
             let answer = watch.limit(request, within).await;

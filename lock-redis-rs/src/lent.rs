@@ -8,12 +8,11 @@ use futures::future::BoxFuture;
 use lock_core::{Command, NodeError, Reply};
 use redis::aio::ConnectionLike;
 use redis::{Cmd, RedisResult, Value};
-use tokio::runtime::Handle;
-use tokio::task::coop::unconstrained;
 
 use crate::convert::{pack, reply};
 use crate::exchange::server_error_of;
 use crate::locked;
+use crate::rt::{Runtime, unconstrained};
 use crate::watch::Watches;
 
 /// A connection that its owner takes care of.
@@ -50,10 +49,9 @@ impl Lent {
         command: &Command,
         within: Duration,
     ) -> Result<Reply, NodeError> {
-        // Outside of tokio, a connection with a response timeout of its own would panic.
-        if Handle::try_current().is_err() {
-            return Err(NodeError::not_sent("needs a tokio runtime"));
-        }
+        // A connection with a response timeout of its own would panic where redis-rs has no
+        // timers. It knows the runtimes that we know, or more.
+        Runtime::current()?;
         let watch = locked(&self.watches).current()?;
         let start = Instant::now();
         let request = unconstrained(self.connection.request(pack(command)));

@@ -39,8 +39,8 @@
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
 //! - No command is ever sent twice.
-//! - It belongs to the tokio runtime of the call that opened it. When that runtime ends, the next
-//!   call opens another. A runtime needs its timers and IO enabled.
+//! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
+//!   that runtime ends, the next call opens another. A tokio runtime needs its timers and IO enabled.
 //!
 //! All calls share the connection, as they share the server: a command of anybody's that keeps
 //! Redis busy keeps every lock on it waiting.
@@ -49,7 +49,8 @@
 //!
 //! | feature | what it gives | what it costs |
 //! |---|---|---|
-//! | `tokio` (default) | the runtime; switches `lock-core/tokio` on as well | |
+//! | `tokio` (default) | serves callers on tokio; switches `lock-core/tokio` on as well | |
+//! | `smol` | serves callers on any executor, and on plain threads | a thread, see below |
 //! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
 //! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
 //! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
@@ -57,6 +58,29 @@
 //!
 //! With more than one for TLS, the first of the table is used. A default `CryptoProvider` of rustls
 //! that the process has installed is used in place of the feature's own.
+//!
+//! # Runtimes
+//!
+//! One of the two runtimes is needed:
+//!
+//! - `tokio`, on by default, serves callers on a tokio runtime, and switches `lock-core/tokio` on.
+//!   A call from elsewhere is an error, unless a tokio runtime runs the connection already.
+//! - `smol` serves callers on any executor, and on plain threads with
+//!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). Locks are extended
+//!   and released in the background on `lock-core`'s `ThreadRuntime`.
+//!
+//!   The connection is run by smol's global executor: a thread that starts with the first call and
+//!   stays (or as many as `SMOL_THREADS` says, which must not be 0), beside that of smol's reactor.
+//!   What you give to `smol::spawn` shares it, so a task that blocks there stalls every connection;
+//!   whatever else of yours blocks does no harm. tokio's runtime is not linked, only those parts of
+//!   tokio that redis-rs uses everywhere. redis-rs also brings `smol-timeout`, under the MPL-2.0.
+//!
+//! With both, callers on tokio are served by tokio and all others by smol, over one connection.
+//! On tokio that costs nothing more.
+//!
+//! ```toml
+//! lock-redis-rs = { version = "0.1", default-features = false, features = ["smol"] }
+//! ```
 //!
 //! # TLS
 //!
@@ -102,7 +126,7 @@ mod invalid_url;
 pub use invalid_url::InvalidUrl;
 
 cfg_if::cfg_if! {
-    if #[cfg(feature = "tokio")] {
+    if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod address;
         mod backoff;
         mod connector;
@@ -114,12 +138,14 @@ cfg_if::cfg_if! {
         mod lent;
         mod link;
         mod node;
+        mod nudge;
         mod peer;
         #[cfg(feature = "bb8")]
         mod pooled;
         #[cfg(feature = "bb8")]
         mod pump;
         mod queue;
+        mod rt;
         mod watch;
         mod wire;
 
@@ -133,12 +159,14 @@ cfg_if::cfg_if! {
         #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
         pub use tls::{InvalidCertificate, Tls};
     } else {
-        compile_error!("lock-redis-rs needs an async runtime: switch its feature `tokio` on");
+        compile_error!(
+            "lock-redis-rs needs an async runtime: switch its feature `tokio` or `smol` on"
+        );
     }
 }
 
 /// Locks a mutex whose holders leave it in order even if they panic.
-#[cfg(feature = "tokio")]
+#[cfg(any(feature = "tokio", feature = "smol"))]
 fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

@@ -11,13 +11,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use lock_core::node::Operation;
 use redis::{Cmd, RedisResult, Value};
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
-use tokio::task::coop::unconstrained;
-use tokio::time::{sleep, timeout};
 
 use crate::convert::pack_undo;
 use crate::locked;
+use crate::rt::{Runtime, Task, after, unconstrained};
 use crate::watch::Watch;
 use crate::wire::Wire;
 
@@ -45,7 +42,7 @@ pub(crate) type Request = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send
 /// One connection to the server, until it breaks or is replaced.
 pub(crate) struct Link {
     connection: Wire,
-    runtime: Handle,
+    runtime: Runtime,
     /// The watch of that runtime.
     watch: Arc<Watch>,
     /// Calls in a row that got no answer.
@@ -66,7 +63,7 @@ struct Doubts {
     undos: VecDeque<Option<Operation>>,
     /// The connection was replaced: undos are sent at once.
     replaced: bool,
-    driver: Option<JoinHandle<()>>,
+    driver: Option<Task>,
 }
 
 /// What a call remembers of its connection from just before it was sent.
@@ -79,9 +76,9 @@ pub(crate) struct Marks {
 impl Link {
     pub(crate) fn new(
         connection: Wire,
-        runtime: Handle,
+        runtime: Runtime,
         watch: Arc<Watch>,
-        driver: Option<JoinHandle<()>>,
+        driver: Option<Task>,
     ) -> Self {
         Self {
             connection,
@@ -109,8 +106,6 @@ impl Link {
     /// The request as a future of its own. It is sent at its first poll.
     pub(crate) fn request(&self, cmd: Cmd) -> Request {
         let mut connection = self.connection.clone();
-        // Unconstrained: tokio would let a task that has done much wait before it sends, and a
-        // later call of another task could overtake it (rule N12).
         Box::pin(unconstrained(async move {
             connection.send_packed_command(&cmd).await
         }))
@@ -189,7 +184,7 @@ impl Link {
     /// they cannot overtake them; then lets the connection go, though not at once.
     ///
     /// Returns the task that holds on to it, unless there is one already.
-    pub(crate) fn replace(self: &Arc<Self>) -> Option<JoinHandle<()>> {
+    pub(crate) fn replace(self: &Arc<Self>) -> Option<Task> {
         let mut doubts = locked(&self.doubts);
         if doubts.replaced {
             return None;
@@ -202,10 +197,11 @@ impl Link {
         drop(doubts);
         let link = Arc::clone(self);
         Some(self.runtime.spawn(async move {
+            let end = after(LINGER);
             match driver {
                 // Whether the driver ended by itself or is cut off, this was its last chance.
-                Some(mut driver) => drop(timeout(LINGER, &mut driver.0).await),
-                None => sleep(LINGER).await,
+                Some(mut driver) => drop(link.runtime.until(end, &mut driver.0).await),
+                None => link.runtime.sleep_until(end).await,
             }
             drop(link);
         }))
@@ -220,7 +216,7 @@ impl Link {
 }
 
 /// The task that carries bytes between the socket and redis-rs's queue.
-struct Driver(JoinHandle<()>);
+struct Driver(Task);
 
 impl Drop for Driver {
     fn drop(&mut self) {

@@ -98,6 +98,10 @@ impl RedisRsNode {
     ///   ttl.
     /// - Commands that share the connection with others wait for them. A blocking command
     ///   (`BLPOP`) on it stalls every lock.
+    /// - With the feature `tokio` alone, a call outside of tokio is an error. With `smol` too,
+    ///   redis-rs finds out for itself where its timeouts run, unless you have called
+    ///   `prefer_tokio`: then a call outside of tokio panics if the connection has a
+    ///   `response_timeout`.
     #[must_use]
     pub fn from_connection<C>(label: impl Into<String>, connection: C) -> Self
     where

@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use lock_core::NodeError;
 use redis::RedisError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use tokio::time::timeout;
 
 use crate::RedisRsNode;
 use crate::dial::{Dial, Dialed, cannot_connect};
 use crate::exchange::server_error_of;
 use crate::pump::Pump;
+use crate::rt::{Runtime, after};
 use crate::wire::Wire;
 
 /// Longer than any call: calls have deadlines of their own.
@@ -107,12 +107,17 @@ where
     M::Connection: ConnectionLike + Clone + Sync,
     M::Error: Error + Sync,
 {
-    fn dial(&self, within: Duration) -> BoxFuture<'_, Result<Dialed, NodeError>> {
+    fn dial<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<Dialed, NodeError>> {
         Box::pin(async move {
-            match timeout(within, self.0.dedicated_connection()).await {
-                Ok(Ok(connection)) => Ok(dialed(connection)),
-                Ok(Err(error)) => Err(cannot_connect(cause(error))),
-                Err(_) => Err(cannot_connect(NotReady(within))),
+            let dedicated = self.0.dedicated_connection();
+            match runtime.until(after(within), dedicated).await {
+                Some(Ok(connection)) => Ok(dialed(connection)),
+                Some(Err(error)) => Err(cannot_connect(cause(error))),
+                None => Err(cannot_connect(NotReady(within))),
             }
         })
     }

@@ -21,7 +21,7 @@ use redis::{Cmd, RedisError, RedisResult, Value};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::dial::Driver;
+use crate::rt::Driver;
 
 /// How many calls may be under way: as many as redis-rs's queue has places.
 const WINDOW: usize = 50;

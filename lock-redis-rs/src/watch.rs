@@ -6,7 +6,6 @@
 //! deadline that it saw, and parks while nobody calls.
 
 use std::future::Future;
-use std::panic::catch_unwind;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,56 +13,55 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use lock_core::NodeError;
-use lock_core::runtime::TokioRuntime;
-use tokio::runtime::{Handle, Id};
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::locked;
-
-/// A day: for a `within` so large that no clock can hold its end.
-const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::nudge::Nudge;
+use crate::rt::{Id, Instant, Runtime, after};
 
 /// The watches of one node: one for each runtime that called it.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     watches: Vec<Arc<Watch>>,
     /// The last runtime that turned out to have no timers, so that it is probed only once.
-    without_timers: Option<Id>,
+    without_timers: Option<(Id, NodeError)>,
 }
 
 impl Watches {
     /// The watch of the runtime that the caller runs on, started anew if its runtime has ended.
     ///
-    /// A caller outside of tokio borrows any watch that runs: redis-rs does not care who polls.
+    /// A caller whom no runtime serves borrows any watch that runs: redis-rs does not care who
+    /// polls.
     pub(crate) fn current(&mut self) -> Result<Arc<Watch>, NodeError> {
-        let Ok(handle) = Handle::try_current() else {
-            let running = self.watches.iter().find(|watch| watch.runs());
-            return running
-                .cloned()
-                .ok_or_else(|| NodeError::not_sent("needs a tokio runtime"));
+        let runtime = match Runtime::current() {
+            Ok(runtime) => runtime,
+            Err(none) => {
+                let running = self.watches.iter().find(|watch| watch.runs());
+                return running.cloned().ok_or(none);
+            }
         };
-        let id = handle.id();
+        let id = runtime.id();
         if let Some(watch) = self.watches.iter().find(|watch| watch.runtime == id) {
             return Ok(Arc::clone(watch));
         }
-        self.start(&handle)
+        self.start(runtime)
     }
 
     #[cold]
-    fn start(&mut self, handle: &Handle) -> Result<Arc<Watch>, NodeError> {
-        let id = handle.id();
-        // There is no way to ask whether a runtime has timers: tokio panics at the first one.
-        if self.without_timers == Some(id) || catch_unwind(|| drop(sleep(FAR))).is_err() {
-            self.without_timers = Some(id);
-            return Err(NodeError::not_sent(
-                "needs a tokio runtime with its timers and IO enabled",
-            ));
+    fn start(&mut self, runtime: Runtime) -> Result<Arc<Watch>, NodeError> {
+        let id = runtime.id();
+        if let Some((known, error)) = &self.without_timers
+            && *known == id
+        {
+            return Err(error.clone());
+        }
+        if let Err(error) = runtime.probe() {
+            self.without_timers = Some((id, error.clone()));
+            return Err(error);
         }
         self.watches.retain(|watch| watch.runs());
         let watch = Arc::new(Watch::new(id));
         self.watches.push(Arc::clone(&watch));
-        handle.spawn(keep(Keeper(Arc::clone(&watch))));
+        runtime.spawn(keep(Keeper(Arc::clone(&watch)), runtime.clone()));
         Ok(watch)
     }
 }
@@ -84,7 +82,7 @@ const LISTS: usize = 8;
 pub(crate) struct Watch {
     runtime: Id,
     lists: [List; LISTS],
-    nudge: Notify,
+    nudge: Nudge,
 }
 
 /// Calls that wait, apart from other lists in memory.
@@ -122,7 +120,7 @@ impl Watch {
         Self {
             runtime,
             lists: Default::default(),
-            nudge: Notify::new(),
+            nudge: Nudge::default(),
         }
     }
 
@@ -132,7 +130,7 @@ impl Watch {
 
     /// Whether it is the watch of the runtime that the caller runs on.
     pub(crate) fn is_of_caller(&self) -> bool {
-        TokioRuntime::is_current(self.runtime)
+        self.runtime.is_current()
     }
 
     fn list(&self, list: usize) -> MutexGuard<'_, Calls> {
@@ -141,11 +139,10 @@ impl Watch {
 
     /// Waits for the future, at most until `within` from now; `None` says that it took longer.
     pub(crate) fn limit<F: Future + Unpin>(&self, future: F, within: Duration) -> Limited<'_, F> {
-        let now = Instant::now();
         Limited {
             future,
             watch: self,
-            deadline: now.checked_add(within).unwrap_or(now + FAR),
+            deadline: after(within),
             within,
             seat: None,
         }
@@ -176,7 +173,7 @@ impl Watch {
         if calls.next_look.is_none_or(|at| deadline < at) {
             calls.next_look = Some(deadline);
             drop(calls);
-            self.nudge.notify_one();
+            self.nudge.give();
         }
         Some(Seat { list, place })
     }
@@ -228,7 +225,7 @@ impl Watch {
             drop(calls);
             waiting.into_iter().for_each(Waker::wake);
         }
-        self.nudge.notify_one();
+        self.nudge.give();
     }
 }
 
@@ -290,13 +287,13 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(keeper: Keeper) {
+async fn keep(keeper: Keeper, runtime: Runtime) {
     let watch = &keeper.0;
     loop {
         match watch.look(Instant::now()) {
             // Nudged or not: look.
-            Look::At(at) => drop(timeout_at(at, watch.nudge.notified()).await),
-            Look::WhenNudged => watch.nudge.notified().await,
+            Look::At(at) => drop(runtime.until(at, watch.nudge.taken()).await),
+            Look::WhenNudged => watch.nudge.taken().await,
             Look::Never => return,
         }
     }

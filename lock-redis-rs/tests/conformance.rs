@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::conformance::node::{NODE_CHECKS, NodeHarness, Protocol, Target};
-use lock_testkit::conformance::{FailureKind, RedisHarness, TokioDriver};
+use lock_testkit::conformance::{FailureKind, RedisHarness};
 use redis::aio::ConnectionManagerConfig;
+use rt::driver;
+
+mod rt;
 
 fn over(protocol: Protocol) -> RedisHarness {
-    RedisHarness::new(
-        TokioDriver::multi_thread(),
-        move |target: Target| async move {
-            // A check that asks for a protocol gets that one.
-            RedisRsNode::new(target.or_protocol(protocol).url())
-        },
-    )
+    RedisHarness::new(driver(), move |target: Target| async move {
+        // A check that asks for a protocol gets that one.
+        RedisRsNode::new(target.or_protocol(protocol).url())
+    })
 }
 
 mod resp2 {
@@ -36,7 +36,7 @@ mod pooled {
     use super::*;
 
     lock_testkit::conformance! {
-        harness: RedisHarness::new(TokioDriver::multi_thread(), |target: Target| async move {
+        harness: RedisHarness::new(driver(), |target: Target| async move {
             let pool = bb8::Pool::builder()
                 .max_size(1)
                 .build_unchecked(redis::Client::open(target.url())?);
@@ -84,8 +84,7 @@ const BY_CHANCE: [&str; 2] = [
 
 #[test]
 fn a_lent_connection_manager_keeps_the_rules_but_for_its_gaps() {
-    let harness: Arc<dyn NodeHarness> =
-        Arc::new(RedisHarness::new(TokioDriver::multi_thread(), lend_manager));
+    let harness: Arc<dyn NodeHarness> = Arc::new(RedisHarness::new(driver(), lend_manager));
     let next = AtomicUsize::new(0);
     let run = || {
         while let Some(check) = NODE_CHECKS.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -15,7 +15,7 @@ use lock_core::{RedisNode, Reply};
 use lock_redis_rs::RedisRsNode;
 use support::*;
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn building_a_node_for_a_dead_server_succeeds_and_it_works_once_the_server_is_there() {
     let server = RedisServer::start().unwrap();
     server.kill().unwrap();
@@ -26,7 +26,7 @@ async fn building_a_node_for_a_dead_server_succeeds_and_it_works_once_the_server
     until_answered(&node).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_call_to_a_server_that_is_down_fails_fast_and_the_node_comes_back_by_itself() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -51,7 +51,7 @@ async fn a_call_to_a_server_that_is_down_fails_fast_and_the_node_comes_back_by_i
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_connection_that_the_server_closes_while_nobody_calls_costs_no_call() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -59,13 +59,13 @@ async fn a_connection_that_the_server_closes_while_nobody_calls_costs_no_call() 
         let reply = node.execute(&release("k", token()), LONG).await;
         assert_eq!(reply.unwrap(), Reply::Int(0));
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await;
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn many_first_calls_open_one_connection() {
-    let server = FakeServer::start(|_, _| Act::Answer("+OK\r\n")).await;
+    let server = FakeServer::start(|_, _| Act::Answer("+OK\r\n"));
     let node = RedisRsNode::new(server.url()).unwrap();
     let command = acquire("k", token());
     let calls = (0..100).map(|_| node.execute(&command, LONG));
@@ -75,9 +75,9 @@ async fn many_first_calls_open_one_connection() {
     assert_eq!(server.accepted(), 1);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn connects_that_fail_are_spaced_and_stop_when_nobody_calls() {
-    let server = FakeServer::start(|_, _| Act::Close).await;
+    let server = FakeServer::start(|_, _| Act::Close);
     let node = RedisRsNode::new(server.url()).unwrap();
     let command = acquire("k", token());
     let start = Instant::now();
@@ -87,36 +87,35 @@ async fn connects_that_fail_are_spaced_and_stop_when_nobody_calls() {
         assert_eq!(error.kind(), NodeErrorKind::NotSent);
         assert!(chain(&error).starts_with("cannot connect: "), "{error}");
         calls += 1;
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
     let connects = server.accepted();
     // Pauses of 5, 10, 20, 40, 80 and 125 ms at least: the seventh ends the time.
     assert!((2..=8).contains(&connects), "{connects}");
     assert!(calls > 10 * connects, "{calls} calls, {connects} connects");
 
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    sleep(Duration::from_millis(600)).await;
     assert_eq!(server.accepted(), connects);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_connection_that_breaks_before_any_reply_counts_as_a_failed_connect() {
     let server = FakeServer::start(|_, words| match words[0].as_slice() {
         b"CLIENT" => Act::Answer("+OK\r\n"),
         _ => Act::Close,
-    })
-    .await;
+    });
     let node = RedisRsNode::new(server.url()).unwrap();
     let command = acquire("k", token());
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(500) {
         node.execute(&command, LONG).await.unwrap_err();
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
     let connects = server.accepted();
     assert!((2..=8).contains(&connects), "{connects}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn calls_that_wait_for_the_connection_leave_in_their_order() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -131,7 +130,7 @@ async fn calls_that_wait_for_the_connection_leave_in_their_order() {
     let calls = calls.iter().map(|command| node.execute(command, LONG));
     // The first polls come in this order, since `join_all` polls in order.
     let (replies, ()) = futures::join!(join_all(calls), async {
-        tokio::time::sleep(SHORT).await;
+        sleep(SHORT).await;
         server.resume().unwrap();
     });
     for pair in replies.chunks(2) {
@@ -141,7 +140,7 @@ async fn calls_that_wait_for_the_connection_leave_in_their_order() {
     assert_eq!(keys(&server), 0);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_call_that_waits_in_vain_for_the_connection_is_never_sent() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -153,7 +152,7 @@ async fn a_call_that_waits_in_vain_for_the_connection_is_never_sent() {
         assert_eq!(error.kind(), NodeErrorKind::NotSent);
         let dropped = acquire(format!("dropped{n}"), token());
         let dropped = node.execute(&dropped, LONG);
-        assert!(tokio::time::timeout(SHORT, dropped).await.is_err());
+        assert!(timeout(SHORT, dropped).await.is_err());
     }
     server.resume().unwrap();
     until_answered(&node).await;
@@ -161,7 +160,7 @@ async fn a_call_that_waits_in_vain_for_the_connection_is_never_sent() {
     assert_eq!(calls(&server, "set"), 0);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn calls_do_not_wait_for_a_connect_that_has_run_for_longer_than_they_may() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -169,7 +168,7 @@ async fn calls_do_not_wait_for_a_connect_that_has_run_for_longer_than_they_may()
     server.pause().unwrap();
     let command = acquire("k", token());
     node.execute(&command, SHORT).await.unwrap_err();
-    tokio::time::sleep(SHORT / 2).await;
+    sleep(SHORT / 2).await;
     let polled_once = futures::poll!(node.execute(&command, SHORT));
     assert!(
         matches!(&polled_once, std::task::Poll::Ready(Err(error))
@@ -181,7 +180,7 @@ async fn calls_do_not_wait_for_a_connect_that_has_run_for_longer_than_they_may()
     assert_eq!(keys(&server), 0);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn the_caller_who_started_the_connect_may_go_and_it_goes_on() {
     let answers = Arc::new(AtomicBool::new(false));
     let may_answer = Arc::clone(&answers);
@@ -191,13 +190,6 @@ async fn the_caller_who_started_the_connect_may_go_and_it_goes_on() {
         }
         Act::Answer("+OK\r\n")
     });
-    // On a runtime of its own, which the waiting above may block.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let server = runtime.spawn(server).await.unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
     let node = node.connect_timeout(LONG);
     let command = acquire("k", token());
@@ -210,5 +202,4 @@ async fn the_caller_who_started_the_connect_may_go_and_it_goes_on() {
     assert_eq!(second.await.unwrap(), Reply::ok());
     assert_eq!(server.accepted(), 1);
     assert_eq!(server.received().len(), 1);
-    runtime.shutdown_background();
 }

@@ -26,7 +26,7 @@ fn run(server: &RedisServer, words: &str) {
         .unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn every_error_line_arrives_as_it_stood_on_the_wire() {
     const LINES: [&str; 18] = [
         "-NOAUTH Authentication required.\r\n",
@@ -52,8 +52,7 @@ async fn every_error_line_arrives_as_it_stood_on_the_wire() {
     let server = FakeServer::start(move |_, words| match words[0].as_slice() {
         b"CLIENT" => Act::Answer("+OK\r\n"),
         _ => Act::Answer(LINES[next.fetch_add(1, std::sync::atomic::Ordering::SeqCst)]),
-    })
-    .await;
+    });
     let node = RedisRsNode::new(server.url()).unwrap();
     for line in LINES {
         let error = error_of(&node, &acquire("k", token())).await;
@@ -66,7 +65,7 @@ async fn every_error_line_arrives_as_it_stood_on_the_wire() {
     assert_eq!(server.received().len(), LINES.len(), "none is sent twice");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_real_server_says_why_it_refuses() {
     for (setup, code) in [
         ("CONFIG SET requirepass x", "NOAUTH"),
@@ -82,7 +81,7 @@ async fn a_real_server_says_why_it_refuses() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_command_denied_inside_a_script_is_an_error_of_permission() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
@@ -94,7 +93,7 @@ async fn a_command_denied_inside_a_script_is_an_error_of_permission() {
     assert!(error.is_permission(), "{error}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_cluster_node_says_that_it_is_one() {
     let server = RedisServer::builder().arg("cluster-enabled", "yes");
     let server = server.start().unwrap();
@@ -107,7 +106,7 @@ async fn a_cluster_node_says_that_it_is_one() {
     assert_eq!(error.code(), Some("CROSSSLOT"), "{error}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_runs_a_script_for_too_long_is_busy() {
     let server = RedisServer::builder().arg("busy-reply-threshold", "20");
     let server = server.start().unwrap();
@@ -117,7 +116,7 @@ async fn a_server_that_runs_a_script_for_too_long_is_busy() {
     endless.send(&["EVAL", "while true do end", "0"]).unwrap();
     let error = loop {
         match node.execute(&acquire("k", token()), LONG).await {
-            Ok(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Ok(_) => sleep(Duration::from_millis(10)).await,
             Err(error) => break error,
         }
     };
@@ -126,7 +125,7 @@ async fn a_server_that_runs_a_script_for_too_long_is_busy() {
     assert!(endless.receive().is_err(), "it was killed");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_refused_connection_is_not_sent_and_its_cause_is_told_apart() {
     let server = RedisServer::start().unwrap();
     server.kill().unwrap();
@@ -138,7 +137,7 @@ async fn a_refused_connection_is_not_sent_and_its_cause_is_told_apart() {
     assert!(cause.starts_with("Connection refused"), "{cause}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_host_that_does_not_exist_is_not_sent_with_its_cause() {
     let node = RedisRsNode::new("redis://nope.invalid:6379").unwrap();
     let node = node.connect_timeout(LONG);
@@ -147,9 +146,9 @@ async fn a_host_that_does_not_exist_is_not_sent_with_its_cause() {
     assert!(error.source().is_some());
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_listener_that_never_answers_the_handshake_is_told_by_its_cause() {
-    let server = FakeServer::start(|_, _| Act::Silence).await;
+    let server = FakeServer::start(|_, _| Act::Silence);
     let node = RedisRsNode::new(server.url()).unwrap();
     let node = node.connect_timeout(SHORT);
     let error = error_of(&node, &acquire("k", token())).await;
@@ -157,17 +156,17 @@ async fn a_listener_that_never_answers_the_handshake_is_told_by_its_cause() {
     assert!(chain(&error).contains("handshake"), "{}", chain(&error));
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_speaks_something_else_is_not_sent_with_a_cause() {
     // The alert of a TLS server that is spoken to in plain text.
-    let server = FakeServer::start(|_, _| Act::Answer("\x15\x03\x01\x00\x02\x02\x46")).await;
+    let server = FakeServer::start(|_, _| Act::Answer("\x15\x03\x01\x00\x02\x02\x46"));
     let node = RedisRsNode::new(server.url()).unwrap();
     let error = error_of(&node, &acquire("k", token())).await;
     assert_eq!(error.kind(), NodeErrorKind::NotSent);
     assert!(error.source().is_some());
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_password_in_a_url_works_and_shows_nowhere() {
     let server = RedisServer::builder().arg("requirepass", SECRET);
     let server = server.start().unwrap();

@@ -31,12 +31,12 @@ async fn time_out_three_times(node: &RedisRsNode) {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_call_to_a_hung_server_answers_when_its_time_is_over_and_not_before() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
     // Nobody watches deadlines while nobody calls.
-    tokio::time::sleep(4 * SHORT).await;
+    sleep(4 * SHORT).await;
     server.pause().unwrap();
     for within in [20, 100, 200].map(Duration::from_millis) {
         let start = Instant::now();
@@ -52,7 +52,7 @@ async fn a_call_to_a_hung_server_answers_when_its_time_is_over_and_not_before() 
     server.resume().unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_short_deadline_is_kept_while_a_long_one_runs() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -67,7 +67,7 @@ async fn a_short_deadline_is_kept_while_a_long_one_runs() {
     assert_eq!(long.await.unwrap(), Reply::Int(0));
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_node_votes_again_after_its_server_hung_for_a_while() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -82,7 +82,7 @@ async fn a_node_votes_again_after_its_server_hung_for_a_while() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_connection_that_leads_nowhere_is_replaced_after_three_calls() {
     let dead = Arc::new(AtomicBool::new(false));
     let is_dead = Arc::clone(&dead);
@@ -92,8 +92,7 @@ async fn a_connection_that_leads_nowhere_is_replaced_after_three_calls() {
         } else {
             Act::Answer("+OK\r\n")
         }
-    })
-    .await;
+    });
     let node = RedisRsNode::new(server.url()).unwrap();
     let command = release("k", token());
     node.execute(&command, LONG).await.unwrap();
@@ -104,7 +103,7 @@ async fn a_connection_that_leads_nowhere_is_replaced_after_three_calls() {
     assert_eq!(server.accepted(), 2);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_reply_in_between_or_a_burst_of_timeouts_does_not_replace_the_connection() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -135,7 +134,7 @@ async fn a_reply_in_between_or_a_burst_of_timeouts_does_not_replace_the_connecti
     assert_eq!(connections() - before, 1, "only the one that asks");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn no_key_stays_behind_when_releases_overtake_their_acquires_on_a_new_connection() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -152,7 +151,7 @@ async fn no_key_stays_behind_when_releases_overtake_their_acquires_on_a_new_conn
     let calls = releases.iter().map(|command| node.execute(command, LONG));
     let ((), _replies) = futures::join!(
         async {
-            tokio::time::sleep(SHORT).await;
+            sleep(SHORT).await;
             server.resume().unwrap();
         },
         join_all(calls)
@@ -163,7 +162,7 @@ async fn no_key_stays_behind_when_releases_overtake_their_acquires_on_a_new_conn
     .await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_replaced_connection_undoes_its_doubtful_acquires_by_itself() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -172,7 +171,7 @@ async fn a_replaced_connection_undoes_its_doubtful_acquires_by_itself() {
     node.execute(&timed_out, SHORT).await.unwrap_err();
     let dropped = acquire_or_tell("dropped", token());
     let dropped = node.execute(&dropped, LONG);
-    assert!(tokio::time::timeout(SHORT, dropped).await.is_err());
+    assert!(timeout(SHORT, dropped).await.is_err());
     // These two are in flight when the connection is replaced, and end later.
     let (late, later) = (acquire("late", token()), acquire("later", token()));
     let mut late = Box::pin(node.execute(&late, 6 * SHORT));
@@ -190,7 +189,7 @@ async fn a_replaced_connection_undoes_its_doubtful_acquires_by_itself() {
     .await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn calls_beyond_a_bound_are_not_sent_and_thousands_of_dropped_ones_leave_no_key() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -210,14 +209,14 @@ async fn calls_beyond_a_bound_are_not_sent_and_thousands_of_dropped_ones_leave_n
     }
     assert!((8_000..8_500).contains(&in_flight), "{in_flight}");
     // Let the first of them reach the server; the rest waits for its turn in our own process.
-    tokio::time::sleep(SHORT).await;
+    sleep(SHORT).await;
     drop(calls);
     server.resume().unwrap();
     until_answered(&node).await;
     eventually("no key", || calls_of_set(&server) > 0 && keys(&server) == 0).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_replaced_connection_undoes_no_acquire_that_was_answered() {
     let server = RedisServer::start().unwrap();
     let node = connected(&server).await;
@@ -240,7 +239,7 @@ async fn a_replaced_connection_undoes_no_acquire_that_was_answered() {
         calls(&server, "eval") >= 5
     })
     .await;
-    tokio::time::sleep(SHORT).await;
+    sleep(SHORT).await;
     for (key, token) in [("held", held), ("doubtful", doubtful)] {
         let value = server.command(&["GET", key]).unwrap();
         assert_eq!(value, Reply::Bytes(token.as_bytes().to_vec()), "{key}");

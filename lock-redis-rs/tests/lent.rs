@@ -16,7 +16,7 @@ async fn connection(server: &RedisServer) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lent_connection_locks_and_unlocks() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::from_connection("mine", connection(&server).await);
@@ -30,7 +30,7 @@ async fn a_lent_connection_locks_and_unlocks() {
     assert_eq!(released, Reply::Int(1));
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_shorter() {
     let server = RedisServer::start().unwrap();
     let mut connection = connection(&server).await;
@@ -46,7 +46,7 @@ async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_sho
     server.resume().unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lent_connection_manager_comes_back_by_itself_and_sends_nothing_late() {
     let server = RedisServer::start().unwrap();
     let client = redis::Client::open(server.url()).unwrap();
@@ -65,7 +65,7 @@ async fn a_lent_connection_manager_comes_back_by_itself_and_sends_nothing_late()
     assert_eq!(keys(&server), 0);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn errors_of_a_lent_connection_keep_code_and_cause() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::from_connection("mine", connection(&server).await);
@@ -81,6 +81,7 @@ async fn errors_of_a_lent_connection_keep_code_and_cause() {
     assert!(std::error::Error::source(&error).is_some());
 }
 
+#[cfg(all(feature = "tokio", not(feature = "smol")))]
 #[test]
 fn a_lent_connection_outside_of_tokio_is_an_error_and_no_panic() {
     let server = RedisServer::start().unwrap();

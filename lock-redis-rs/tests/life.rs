@@ -5,6 +5,7 @@
 
 #[path = "../../lock-testkit/tests/life/mod.rs"]
 mod life;
+mod rt;
 
 /// Whose nodes are tested.
 mod backend {

@@ -5,18 +5,20 @@
 use std::sync::Arc;
 
 use lock_redis_rs::RedisRsNode;
-use lock_testkit::conformance::{
-    MemoryHarness, NodeHarness, RedisHarness, RedlockHarness, TokioDriver,
-};
+use lock_testkit::conformance::{MemoryHarness, NodeHarness, RedisHarness, RedlockHarness};
+use rt::driver;
+
+mod rt;
 
 fn servers() -> RedisHarness {
-    RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
-        RedisRsNode::new(target.url())
-    })
+    RedisHarness::new(
+        driver(),
+        |target| async move { RedisRsNode::new(target.url()) },
+    )
 }
 
 fn memory() -> MemoryHarness {
-    MemoryHarness::new(TokioDriver::multi_thread())
+    MemoryHarness::new(driver())
 }
 
 mod five_servers {
@@ -38,7 +40,7 @@ mod three_servers_by_pools {
     use super::*;
 
     fn pooled() -> RedisHarness {
-        RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
+        RedisHarness::new(driver(), |target| async move {
             let client = redis::Client::open(target.url())?;
             let pool = bb8::Pool::builder().build_unchecked(client);
             let label = target.addr().to_string();

@@ -4,9 +4,10 @@
 #![cfg(unix)]
 
 use lock_redis_rs::RedisRsNode;
-use lock_testkit::conformance::{
-    MemoryHarness, RedisHarness, RedlockHarness, Report, TokioDriver, lock,
-};
+use lock_testkit::conformance::{MemoryHarness, RedisHarness, RedlockHarness, Report, lock};
+use rt::{driver, driver_in_memory};
+
+mod rt;
 
 const LONE: &str = "the one node is needed";
 const PROCESS: &str = "an in-process node is of one process";
@@ -33,15 +34,16 @@ fn passed(report: &Report, name: &str) -> bool {
 #[test]
 fn a_report_says_what_came_of_each_check_and_processes_find_their_own_call() {
     // The second process passes this call by: it is meant for the next one.
-    let memory = MemoryHarness::new(TokioDriver::paused());
+    let memory = MemoryHarness::new(driver_in_memory());
     let of_memory = [OF_A_LONE_NODE, &PROCESSES.map(|name| (name, PROCESS))].concat();
     let report = lock::run_all(RedlockHarness::over(1, memory), &of_memory);
     let is_child = report.outcomes().is_empty();
     assert!(is_child || report.is_good(), "{report}");
 
-    let servers = RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
-        RedisRsNode::new(target.url())
-    });
+    let servers = RedisHarness::new(
+        driver(),
+        |target| async move { RedisRsNode::new(target.url()) },
+    );
     let report = lock::run_all(RedlockHarness::over(1, servers), OF_A_LONE_NODE);
     assert!(report.is_good(), "{report}");
     for name in PROCESSES {

@@ -26,7 +26,7 @@ fn text(token: Token) -> Reply {
     Reply::Bytes(token.as_bytes().to_vec())
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn an_acquire_is_granted_once_and_refused_from_then_on() {
     let server = RedisServer::start().unwrap();
     for (key, protocol) in ["a", "b"].iter().zip(PROTOCOLS) {
@@ -38,7 +38,7 @@ async fn an_acquire_is_granted_once_and_refused_from_then_on() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn an_acquire_by_script_tells_who_holds_and_for_how_long() {
     let server = RedisServer::start().unwrap();
     for (key, protocol) in ["a", "b"].iter().zip(PROTOCOLS) {
@@ -56,7 +56,7 @@ async fn an_acquire_by_script_tells_who_holds_and_for_how_long() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_key_of_another_type_is_held_by_nobody_known_and_for_ever() {
     let server = RedisServer::start().unwrap();
     server.command(&["HSET", "hash", "f", "v"]).unwrap();
@@ -73,7 +73,7 @@ async fn a_key_of_another_type_is_held_by_nobody_known_and_for_ever() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn an_extend_answers_for_each_key() {
     let server = RedisServer::start().unwrap();
     for (n, protocol) in PROTOCOLS.into_iter().enumerate() {
@@ -94,7 +94,7 @@ async fn an_extend_answers_for_each_key() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_release_deletes_only_its_own_key_or_cuts_its_life() {
     let server = RedisServer::start().unwrap();
     for protocol in PROTOCOLS {
@@ -117,7 +117,7 @@ async fn a_release_deletes_only_its_own_key_or_cuts_its_life() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_script_that_the_server_does_not_know_is_noscript() {
     let server = RedisServer::start().unwrap();
     for protocol in PROTOCOLS {
@@ -132,7 +132,7 @@ async fn a_script_that_the_server_does_not_know_is_noscript() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn keys_are_bytes() {
     let server = RedisServer::start().unwrap();
     let keys: [&[u8]; 5] = [
@@ -161,7 +161,7 @@ async fn keys_are_bytes() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn all_commands_go_to_the_database_of_the_url() {
     let server = RedisServer::start().unwrap();
     for protocol in PROTOCOLS {
@@ -178,7 +178,7 @@ async fn all_commands_go_to_the_database_of_the_url() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_user_with_the_documented_commands_can_lock() {
     let server = RedisServer::start().unwrap();
     let commands = "+set +get +pttl +pexpire +del +eval +evalsha";
@@ -195,7 +195,7 @@ async fn a_user_with_the_documented_commands_can_lock() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_without_info_hello_config_client_and_script_can_be_locked_on() {
     let server = RedisServer::start().unwrap();
     let rule = "ACL SETUSER default -info -hello -config -client -script";
@@ -208,14 +208,13 @@ async fn a_server_without_info_hello_config_client_and_script_can_be_locked_on()
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_or_a_proxy_without_hello_speaks_resp2_and_refuses_resp3_with_a_cause() {
     let server = FakeServer::start(|_, words| match words[0].as_slice() {
         b"SET" => Act::Answer("+OK\r\n"),
         b"HELLO" => Act::Answer("-ERR unknown command `HELLO`, with args beginning with: \r\n"),
         _ => Act::Answer("-ERR unknown command\r\n"),
-    })
-    .await;
+    });
     let node = |rest| RedisRsNode::new(format!("{}/{rest}", server.url())).unwrap();
     let granted = ask(&node("?protocol=resp2"), &acquire("k", token())).await;
     assert_eq!(granted.unwrap(), Reply::ok());

@@ -1,5 +1,6 @@
-//! A node outlives the runtimes that it is used on.
+//! A node outlives the tokio runtimes that it is used on.
 
+#![cfg(feature = "tokio")]
 // Helpers of tests unwrap too, and clippy takes only the tests themselves for tests.
 #![allow(clippy::unwrap_used)]
 
@@ -190,6 +191,7 @@ fn calls_of_many_threads_all_end_in_time() {
     server.resume().unwrap();
 }
 
+#[cfg(not(feature = "smol"))]
 #[test]
 fn a_call_outside_of_tokio_is_not_sent_and_says_what_it_needs() {
     let server = RedisServer::start().unwrap();
@@ -200,6 +202,7 @@ fn a_call_outside_of_tokio_is_not_sent_and_says_what_it_needs() {
     assert_eq!(keys(&server), 0);
 }
 
+#[cfg(not(feature = "smol"))]
 #[test]
 fn a_call_outside_of_tokio_works_while_a_runtime_runs_the_connection() {
     let server = RedisServer::start().unwrap();
@@ -259,8 +262,7 @@ async fn deadlines_are_kept_in_paused_time() {
     let server = FakeServer::start(|_, words| match words[0].as_slice() {
         b"CLIENT" => Act::Answer("+OK\r\n"),
         _ => Act::Silence,
-    })
-    .await;
+    });
     let node = RedisRsNode::new(server.url()).unwrap();
     let node = node.connect_timeout(Duration::from_secs(3600));
     let hour = Duration::from_secs(3600);

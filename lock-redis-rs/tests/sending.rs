@@ -27,11 +27,11 @@ impl Dice {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn dropped_calls_leave_the_replies_of_others_with_their_commands() {
     let server = RedisServer::start().unwrap();
     let node = Arc::new(RedisRsNode::new(server.url()).unwrap());
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for task in 0..16_u64 {
         let node = Arc::clone(&node);
         tasks.spawn(async move {
@@ -46,7 +46,7 @@ async fn dropped_calls_leave_the_replies_of_others_with_their_commands() {
                     0 => (&mut call).now_or_never(),
                     1 => {
                         let patience = Duration::from_micros(dice.roll(500));
-                        tokio::time::timeout(patience, &mut call).await.ok()
+                        timeout(patience, &mut call).await.ok()
                     }
                     _ => Some(call.await),
                 };
@@ -68,15 +68,14 @@ async fn dropped_calls_leave_the_replies_of_others_with_their_commands() {
     assert!((500..1900).contains(&kept), "{kept} of 2000 were kept");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_command_whose_reply_is_lost_is_not_sent_again() {
     let seen = AtomicUsize::new(0);
     let server = FakeServer::start(move |_, words| match words[0].as_slice() {
         // The connection breaks behind every other command.
         b"SET" if seen.fetch_add(1, Ordering::SeqCst) % 2 == 1 => Act::Close,
         _ => Act::Answer("+OK\r\n"),
-    })
-    .await;
+    });
     let node = RedisRsNode::new(server.url()).unwrap();
     let mut answered = 0;
     for _ in 0..10 {
@@ -94,12 +93,12 @@ async fn a_command_whose_reply_is_lost_is_not_sent_again() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn no_command_is_sent_twice_while_connections_are_killed() {
     let server = Arc::new(RedisServer::start().unwrap());
     let node = Arc::new(RedisRsNode::new(server.url()).unwrap());
     until_answered(&*node).await;
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for task in 0..8 {
         let node = Arc::clone(&node);
         tasks.spawn(async move {
@@ -114,7 +113,7 @@ async fn no_command_is_sent_twice_while_connections_are_killed() {
                         answered += 1;
                     }
                     Err(error) if error.kind() == NodeErrorKind::NotSent => {
-                        tokio::time::sleep(Duration::from_millis(2)).await;
+                        sleep(Duration::from_millis(2)).await;
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), NodeErrorKind::Connection, "{error}");
@@ -127,7 +126,7 @@ async fn no_command_is_sent_twice_while_connections_are_killed() {
     }
     let killer = {
         let server = Arc::clone(&server);
-        tokio::task::spawn_blocking(move || {
+        spawn_blocking(move || {
             for _ in 0..20 {
                 server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
                 std::thread::sleep(Duration::from_millis(5));

@@ -7,10 +7,12 @@
 #[path = "support/commands.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests need the rest of it")]
 mod commands;
+mod rt;
 #[path = "../../lock-testkit/tests/tls/mod.rs"]
 mod tls;
 
 use lock_testkit::RedisServer;
+use rt::{apply, async_test};
 
 /// Whose nodes are tested.
 mod backend {
@@ -44,7 +46,7 @@ mod backend {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_client_that_asks_for_tls_takes_our_certificates() {
     use redis::{Client, ConnectionAddr, IntoConnectionInfo};
 

@@ -15,7 +15,9 @@ use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, Reply};
 use lock_redis_rs::RedisRsNode;
 // The support's own has no directory.
 use lock_testkit::RedisServer;
-use support::{LONG, acquire, chain, eventually, release, token, until_answered};
+use support::{
+    LONG, acquire, apply, async_test, chain, eventually, release, sleep, token, until_answered,
+};
 
 fn start() -> RedisServer {
     let server = RedisServer::builder().arg("--unixsocket", "redis.sock");
@@ -41,7 +43,7 @@ async fn cause_at(path: &Path) -> String {
     chain(&error)
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lock_of_three_sockets_is_acquired_extended_and_released() {
     let servers: Vec<_> = (0..3).map(|_| start()).collect();
     let paths: Vec<_> = servers.iter().map(socket).collect();
@@ -56,7 +58,7 @@ async fn a_lock_of_three_sockets_is_acquired_extended_and_released() {
     eventually("all are released", || servers.iter().all(is_empty)).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn the_path_is_the_label_and_the_rest_of_the_url_is_used() {
     let server = start();
     for words in [
@@ -84,7 +86,7 @@ async fn the_path_is_the_label_and_the_rest_of_the_url_is_used() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn the_node_comes_back_after_a_restart_and_an_idle_end_costs_no_call() {
     let server = start();
     let node = node(&socket(&server));
@@ -95,13 +97,13 @@ async fn the_node_comes_back_after_a_restart_and_an_idle_end_costs_no_call() {
     for _ in 0..3 {
         until_answered(&node).await;
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await;
         let reply = node.execute(&release("k", token()), LONG).await;
         assert_eq!(reply.unwrap(), Reply::Int(0));
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_socket_that_cannot_be_reached_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing.sock");

@@ -7,7 +7,7 @@ use lock_redis_rs::RedisRsNode;
 
 use crate::support::*;
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lock_is_taken_extended_and_released_on_every_server() {
     let servers = servers(3);
     let locks = Redlock::builder()
@@ -39,7 +39,7 @@ async fn a_lock_is_taken_extended_and_released_on_every_server() {
     assert!(locks.try_lock(KEY).await.unwrap().is_some());
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_dropped_guard_releases() {
     let servers = servers(3);
     let locks = locks(&servers);
@@ -52,7 +52,7 @@ async fn a_dropped_guard_releases() {
     until("released", 6_000 * MS, || keys(&servers) == 0).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn scripts_that_a_server_forgot_are_sent_again() {
     let servers = servers(3);
     let locks = locks(&servers);
@@ -80,7 +80,7 @@ async fn scripts_that_a_server_forgot_are_sent_again() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn bad_input_sends_nothing() {
     let servers = servers(1);
     let locks = warm_locks(&servers).await;
@@ -112,7 +112,7 @@ async fn bad_input_sends_nothing() {
     guard.release().await.unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn binary_names_are_legal_and_distinct() {
     let servers = servers(3);
     let locks = locks(&servers);
@@ -126,7 +126,7 @@ async fn binary_names_are_legal_and_distinct() {
         let all_there = || {
             names
                 .iter()
-                .all(|name| server.command(&[b"EXISTS", *name]).is_ok())
+                .all(|name| server.command(&[b"EXISTS".as_slice(), name]).is_ok())
         };
         until("all there", 5_000 * MS, all_there).await;
     }
@@ -137,7 +137,7 @@ async fn binary_names_are_legal_and_distinct() {
     locks.lock(long).await.unwrap().release().await.unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn data_under_the_locks_name_is_never_touched() {
     let servers = servers(3);
     let locks = locks(&servers);
@@ -170,14 +170,14 @@ async fn data_under_the_locks_name_is_never_touched() {
     ));
     assert!(matches!(guard.release().await, Err(ReleaseError::NotHeld)));
     drop(guard);
-    tokio::time::sleep(300 * MS).await;
+    sleep(300 * MS).await;
     assert_eq!(keys(&servers), 6);
     for server in &servers {
         assert_eq!((pttl(server, KEY), pttl(server, "other")), (-1, -1));
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn one_server_twice_is_refused_whatever_its_database_or_password() {
     let urls = ["redis://127.0.0.1:1/0", "redis://:secret@127.0.0.1:1/3"];
     let nodes = urls.map(|url| RedisRsNode::new(url).unwrap());
@@ -188,7 +188,7 @@ async fn one_server_twice_is_refused_whatever_its_database_or_password() {
     );
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lock_may_mix_ways_to_connect() {
     use std::sync::Arc;
 

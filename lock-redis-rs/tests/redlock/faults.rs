@@ -6,7 +6,7 @@ use lock_core::{AcquireError, DistributedLockExt, ExtendError, LockRequest};
 
 use crate::support::*;
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn all_servers_dead_is_an_outage_that_names_each_cause_and_ends_with_it() {
     let servers = servers(3);
     let locks = warm_locks(&servers).await;
@@ -39,7 +39,7 @@ async fn all_servers_dead_is_an_outage_that_names_each_cause_and_ends_with_it() 
     guard.release().await.unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn three_of_five_stopped_is_an_outage_that_names_them_and_leaves_nothing() {
     let servers = servers(5);
     let locks = warm_locks(&servers).await;
@@ -70,7 +70,7 @@ async fn three_of_five_stopped_is_an_outage_that_names_them_and_leaves_nothing()
     .await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_minority_may_hang_die_or_forget_while_the_lock_is_used() {
     let servers = servers(5);
     let locks = warm_locks(&servers).await;
@@ -92,17 +92,15 @@ async fn a_minority_may_hang_die_or_forget_while_the_lock_is_used() {
     let healed = async {
         while get(&servers[1], KEY).is_none() {
             guard.extend(60_000 * MS).await.unwrap();
-            tokio::time::sleep(20 * MS).await;
+            sleep(20 * MS).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), healed)
-        .await
-        .unwrap();
+    timeout(Duration::from_secs(20), healed).await.unwrap();
     guard.release().await.unwrap();
     until("released everywhere", 6_000 * MS, || keys(&servers) == 0).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_majority_that_forgot_is_a_loss_and_the_successor_is_safe() {
     let servers = servers(3);
     let locks = warm_locks(&servers).await;
@@ -137,7 +135,7 @@ async fn a_majority_that_forgot_is_a_loss_and_the_successor_is_safe() {
     successor.release().await.unwrap();
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_node_that_never_was_there_does_not_keep_a_service_from_starting() {
     let servers = servers(3);
     servers[2].kill().unwrap();
@@ -150,7 +148,7 @@ async fn a_node_that_never_was_there_does_not_keep_a_service_from_starting() {
     let joins = async {
         loop {
             let guard = locks.lock(KEY).await.unwrap();
-            tokio::time::sleep(20 * MS).await;
+            sleep(20 * MS).await;
             let granted = guard.votes().granted;
             guard.release().await.unwrap();
             if granted == 3 {
@@ -158,7 +156,5 @@ async fn a_node_that_never_was_there_does_not_keep_a_service_from_starting() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), joins)
-        .await
-        .unwrap();
+    timeout(Duration::from_secs(20), joins).await.unwrap();
 }

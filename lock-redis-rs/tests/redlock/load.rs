@@ -12,7 +12,7 @@ use lock_redis_rs::RedisRsNode;
 
 use crate::support::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn acquires_dropped_at_random_moments_leave_no_key() {
     let servers = servers(5);
     let locks = warm_locks(&servers).await;
@@ -22,7 +22,7 @@ async fn acquires_dropped_at_random_moments_leave_no_key() {
         let request = LockRequest::new(format!("k{i}")).ttl(ttl);
         let micros = RandomState::new().hash_one(i) % 1_500;
         let acquire = locks.lock(request);
-        let result = tokio::time::timeout(Duration::from_micros(micros), acquire).await;
+        let result = timeout(Duration::from_micros(micros), acquire).await;
         finished += usize::from(result.is_ok());
         // A guard is dropped here too: it is released in the background as well.
         drop(result);
@@ -68,7 +68,7 @@ fn memory() -> usize {
 }
 
 #[cfg(target_os = "linux")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn a_hung_node_at_full_load_makes_nothing_grow() {
     const TASKS: usize = 64;
     let servers = servers(5);
@@ -79,7 +79,7 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
     };
     let locks = Redlock::new(nodes(&servers).map(count)).unwrap();
     let done = Arc::new(AtomicUsize::new(0));
-    let mut load = tokio::task::JoinSet::new();
+    let mut load = JoinSet::new();
     for task in 0..TASKS {
         let (locks, done) = (locks.clone(), Arc::clone(&done));
         load.spawn(async move {
@@ -90,16 +90,15 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
             }
         });
     }
-    tokio::time::sleep(500 * MS).await;
+    sleep(500 * MS).await;
     servers[2].pause().unwrap();
 
-    let metrics = tokio::runtime::Handle::current().metrics();
     let started = Instant::now();
     // What is seen of the ten seconds: the first three, in which everything finds its level, and
     // the last three.
     let (mut early, mut late) = ((0, 0, 0), (0, 0, 0));
     while started.elapsed() < Duration::from_secs(10) {
-        tokio::time::sleep(10 * MS).await;
+        sleep(10 * MS).await;
         let seen = if started.elapsed() < Duration::from_secs(3) {
             &mut early
         } else if started.elapsed() > Duration::from_secs(7) {
@@ -108,7 +107,7 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
             continue;
         };
         seen.0 = seen.0.max(in_flight.load(Ordering::SeqCst));
-        seen.1 = seen.1.max(metrics.num_alive_tasks());
+        seen.1 = seen.1.max(tasks());
         seen.2 = seen.2.max(memory());
     }
     let pairs = done.load(Ordering::SeqCst);

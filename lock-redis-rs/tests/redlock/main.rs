@@ -6,4 +6,6 @@ mod everyday;
 mod faults;
 mod load;
 mod permissions;
+#[path = "../rt/mod.rs"]
+mod rt;
 mod support;

@@ -4,7 +4,7 @@ use lock_core::{AcquireError, DistributedLockExt, LockRequest, ReleaseError};
 
 use crate::support::*;
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn missing_permissions_are_reported_at_once_with_the_servers_words() {
     let servers = servers(3);
     let locks = warm_locks(&servers).await;
@@ -23,7 +23,7 @@ async fn missing_permissions_are_reported_at_once_with_the_servers_words() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_release_that_is_not_allowed_is_no_expired_lock() {
     let servers = servers(3);
     let locks = warm_locks(&servers).await;
@@ -55,7 +55,7 @@ async fn a_release_that_is_not_allowed_is_no_expired_lock() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn the_commands_that_a_lock_needs_are_enough() {
     let servers = servers(1);
     let rules = "ACL SETUSER app on >pw ~lock:* +set +get +pttl +pexpire +del +eval +evalsha";
@@ -83,7 +83,7 @@ async fn the_commands_that_a_lock_needs_are_enough() {
     assert!(pttl(&servers[0], "lock:k") <= 1_000);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_full_or_read_only_server_is_quoted_and_a_holder_can_still_let_go() {
     let servers = servers(3);
     let locks = warm_locks(&servers).await;

@@ -6,6 +6,8 @@ use lock_core::{Redlock, Reply};
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 
+pub(crate) use crate::rt::*;
+
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
 /// The key of most tests.
@@ -83,6 +85,6 @@ pub(crate) async fn until(what: &str, limit: Duration, mut condition: impl FnMut
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
-        tokio::time::sleep(5 * MS).await;
+        sleep(5 * MS).await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lock_core::node::{ExtendEntry, Operation};
 use lock_core::runtime::ThreadRuntime;
-use lock_core::{Command, NodeError, RedisNode, Reply, Token, Ttl};
+use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
 
 use super::RedisServer;
 
@@ -78,7 +78,7 @@ pub async fn until_answered(node: &dyn RedisNode) -> Reply {
             Ok(reply) => return reply,
             Err(error) => assert!(start.elapsed() < LONG, "{error}"),
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        pause().await;
     }
 }
 
@@ -87,8 +87,14 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < LONG, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        pause().await;
     }
+}
+
+/// A moment, on any executor.
+async fn pause() {
+    let pause = ThreadRuntime::shared().sleep(Duration::from_millis(5));
+    pause.await;
 }
 
 /// How many keys the server has.

@@ -1,11 +1,10 @@
 //! A server that answers what a test tells it to, and counts what reaches it.
 
-use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use std::thread;
 
 /// What the server does with a command.
 pub enum Act {
@@ -20,40 +19,35 @@ pub enum Act {
 /// Words of one command, and the number of the connection that it came over, from 0.
 type Script = dyn Fn(usize, &[Vec<u8>]) -> Act + Send + Sync;
 
+/// It has threads of its own, so that it serves tests on any runtime. Its connections end when it
+/// is dropped.
 pub struct FakeServer {
     port: u16,
-    accepted: Arc<AtomicUsize>,
-    received: Arc<Mutex<Vec<Vec<u8>>>>,
-    _task: tokio::task::JoinSet<()>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    script: Box<Script>,
+    accepted: AtomicUsize,
+    received: Mutex<Vec<Vec<u8>>>,
+    connections: Mutex<Vec<TcpStream>>,
+    is_over: AtomicBool,
 }
 
 impl FakeServer {
-    pub async fn start(
-        script: impl Fn(usize, &[Vec<u8>]) -> Act + Send + Sync + 'static,
-    ) -> FakeServer {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pub fn start(script: impl Fn(usize, &[Vec<u8>]) -> Act + Send + Sync + 'static) -> FakeServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let script: Arc<Script> = Arc::new(script);
-        let mut task = tokio::task::JoinSet::new();
-        let (count, log) = (Arc::clone(&accepted), Arc::clone(&received));
-        task.spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let number = count.fetch_add(1, Ordering::SeqCst);
-                let (script, log) = (Arc::clone(&script), Arc::clone(&log));
-                connections.spawn(async move {
-                    serve(stream, number, &script, &log).await.ok();
-                });
-            }
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            accepted: AtomicUsize::new(0),
+            received: Mutex::default(),
+            connections: Mutex::default(),
+            is_over: AtomicBool::new(false),
         });
-        Self {
-            port,
-            accepted,
-            received,
-            _task: task,
-        }
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accepting.accept(&listener));
+        Self { port, shared }
     }
 
     pub fn url(&self) -> String {
@@ -62,42 +56,70 @@ impl FakeServer {
 
     /// How many connections were made.
     pub fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::SeqCst)
+        self.shared.accepted.load(Ordering::SeqCst)
     }
 
     /// The names of the commands that came, in order, without those of the handshake.
     pub fn received(&self) -> Vec<String> {
         let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-        self.received.lock().unwrap().iter().map(text).collect()
+        let received = self.shared.received.lock().unwrap();
+        received.iter().map(text).collect()
     }
 }
 
-async fn serve(
-    stream: TcpStream,
-    number: usize,
-    script: &Arc<Script>,
-    log: &Mutex<Vec<Vec<u8>>>,
-) -> io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    loop {
-        let words = read_command(&mut stream).await?;
-        if words[0] != b"CLIENT" {
-            log.lock().unwrap().push(words[0].clone());
-        }
-        match script(number, &words) {
-            Act::Answer(text) => stream.write_all(text.as_bytes()).await?,
-            Act::Silence => {}
-            Act::Close => return Ok(()),
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // It wakes the one that accepts.
+        TcpStream::connect(("127.0.0.1", self.port)).ok();
+        for connection in self.shared.connections.lock().unwrap().iter() {
+            connection.shutdown(Shutdown::Both).ok();
         }
     }
 }
 
-async fn read_command(stream: &mut BufReader<TcpStream>) -> io::Result<Vec<Vec<u8>>> {
-    let count = read_number(stream).await?;
+impl Shared {
+    fn accept(self: Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            let mut connections = self.connections.lock().unwrap();
+            if self.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            connections.push(stream.try_clone().unwrap());
+            drop(connections);
+            let number = self.accepted.fetch_add(1, Ordering::SeqCst);
+            let shared = Arc::clone(&self);
+            thread::spawn(move || {
+                shared.serve(&stream, number).ok();
+                // Its clone would keep it open.
+                stream.shutdown(Shutdown::Both).ok();
+            });
+        }
+    }
+
+    fn serve(&self, mut stream: &TcpStream, number: usize) -> io::Result<()> {
+        let mut input = BufReader::new(stream);
+        loop {
+            let words = read_command(&mut input)?;
+            if words[0] != b"CLIENT" {
+                self.received.lock().unwrap().push(words[0].clone());
+            }
+            match (self.script)(number, &words) {
+                Act::Answer(text) => stream.write_all(text.as_bytes())?,
+                Act::Silence => {}
+                Act::Close => return Ok(()),
+            }
+        }
+    }
+}
+
+fn read_command(stream: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
+    let count = read_number(stream)?;
     let mut words = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut word = vec![0; read_number(stream).await? + 2];
-        stream.read_exact(&mut word).await?;
+        let mut word = vec![0; read_number(stream)? + 2];
+        stream.read_exact(&mut word)?;
         word.truncate(word.len() - 2);
         words.push(word);
     }
@@ -105,9 +127,9 @@ async fn read_command(stream: &mut BufReader<TcpStream>) -> io::Result<Vec<Vec<u
 }
 
 /// The number of a line such as `*3` or `$5`.
-async fn read_number(stream: &mut BufReader<TcpStream>) -> io::Result<usize> {
+fn read_number(stream: &mut impl BufRead) -> io::Result<usize> {
     let mut line = String::new();
-    stream.read_line(&mut line).await?;
+    stream.read_line(&mut line)?;
     let number = line.trim_end().get(1..).and_then(|text| text.parse().ok());
     number.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }

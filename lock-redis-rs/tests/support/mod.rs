@@ -5,8 +5,11 @@
 
 mod commands;
 mod fake;
+#[path = "../rt/mod.rs"]
+mod rt;
 mod server;
 
 pub use commands::*;
 pub use fake::{Act, FakeServer};
+pub(crate) use rt::*;
 pub use server::RedisServer;

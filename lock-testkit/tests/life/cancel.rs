@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lock_core::{DistributedLock, DistributedLockExt, LockRequest, Redlock};
 use lock_testkit::RedisServer;
-use tokio::time::{sleep, timeout};
 
 use super::support::*;
 use crate::backend::Node;
@@ -52,7 +51,7 @@ fn slow_down(servers: &[RedisServer]) {
 }
 
 /// C12.
-#[tokio::test]
+#[apply(async_test!)]
 async fn calls_that_are_dropped_half_way_leave_no_key() {
     let servers = servers(3);
     let locks = locks(&servers).await;
@@ -79,7 +78,7 @@ fn slow_later(servers: &[RedisServer], count: usize) {
         .iter()
         .map(|server| server.connect().unwrap())
         .collect::<Vec<_>>();
-    tokio::spawn(async move {
+    spawn(async move {
         sleep(random_up_to(4 * MS)).await;
         for mut connection in slow {
             connection
@@ -90,7 +89,7 @@ fn slow_later(servers: &[RedisServer], count: usize) {
 }
 
 /// C12.
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_release_that_was_dropped_half_way_can_be_asked_for_again() {
     let servers = servers(3);
     let locks = locks(&servers).await;

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use lock_core::{DistributedLockExt, LockGuard, LockRequest, Redlock};
 use lock_testkit::RedisServer;
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 use super::support::*;
 use crate::backend::Node;
@@ -20,7 +18,7 @@ const HOLD: Duration = Duration::from_secs(60);
 /// Somebody who tries to get the lock all the time, and says how often he tried.
 fn rival(locks: Redlock<Node>, is_over: &Arc<AtomicBool>) -> JoinHandle<u64> {
     let is_over = Arc::clone(is_over);
-    tokio::spawn(async move {
+    spawn(async move {
         let mut tries = 0;
         while !is_over.load(Ordering::SeqCst) {
             let taken = locks.try_lock(LockRequest::new(KEY).ttl(TTL)).await;
@@ -36,7 +34,7 @@ fn rival(locks: Redlock<Node>, is_over: &Arc<AtomicBool>) -> JoinHandle<u64> {
 /// Looks all the time whether the guard is valid.
 fn watch(guard: &Arc<LockGuard>, is_over: &Arc<AtomicBool>) -> JoinHandle<()> {
     let (guard, is_over) = (Arc::clone(guard), Arc::clone(is_over));
-    tokio::spawn(async move {
+    spawn(async move {
         while !is_over.load(Ordering::SeqCst) {
             assert!(guard.is_valid(), "a false loss");
             sleep(MS).await;
@@ -53,14 +51,14 @@ async fn healed(servers: &[RedisServer], guard: &LockGuard, fault: &str) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn a_lock_is_held_while_one_server_after_the_other_fails() {
     let servers = servers(5);
     let locks = locks(&servers).await;
     let rival_locks = self::locks(&servers).await;
     let guard = Arc::new(locks.lock(extended(KEY, TTL)).await.unwrap());
     granted_everywhere(&guard).await;
-    let lost = tokio::spawn(guard.lost());
+    let lost = spawn(guard.lost());
     let is_over = Arc::new(AtomicBool::new(false));
     let (rival, watch) = (rival(rival_locks, &is_over), watch(&guard, &is_over));
 

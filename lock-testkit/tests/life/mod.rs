@@ -6,6 +6,9 @@
 //! #[path = "../../lock-testkit/tests/life/mod.rs"]
 //! mod life;
 //!
+//! #[path = "../../lock-testkit/tests/rt/tokio.rs"]
+//! mod rt;
+//!
 //! mod backend {
 //!     pub(crate) type Node = MyNode;
 //!
@@ -27,3 +30,7 @@ mod stall;
 mod support;
 mod tokens;
 mod traffic;
+
+crate::rt::on_tokio! {
+    mod runtime;
+}

@@ -33,12 +33,7 @@ fn other_process() {
     });
     let urls = env::var(URLS).unwrap();
     let urls = urls.split(' ').map(String::from).collect::<Vec<_>>();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let locks = builder(urls).build().unwrap();
         match part.as_str() {
             "extend" => hold_extended(&locks).await,
@@ -91,7 +86,7 @@ async fn tell_after_stall(locks: &Redlock<Node>) {
     let guard = watch.join().unwrap();
     // From now on nothing revives it.
     while !guard.is_valid() {
-        tokio::time::sleep(MS).await;
+        sleep(MS).await;
     }
     tell("revived");
 }
@@ -116,9 +111,7 @@ async fn make_tokens(locks: &Redlock<Node>) {
 
 /// A service as it should be: it ends its locks when it is told to end.
 async fn end_on_a_signal(locks: &Redlock<Node>) {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate()).unwrap();
+    let told_to_end = told_to_end();
     let mut guards = Vec::new();
     for key in ["a", "b", "c"] {
         let guard = locks.lock(extended(key, 60 * SECOND)).await.unwrap();
@@ -126,7 +119,7 @@ async fn end_on_a_signal(locks: &Redlock<Node>) {
         guards.push(guard);
     }
     tell("held");
-    terminate.recv().await;
+    told_to_end.await;
     locks.shutdown().await.unwrap();
     tell("ended");
     // As a program that ends without dropping anything.
@@ -232,11 +225,11 @@ fn shell(script: &str) {
 
 /// Reads in a thread of its own, so that other tasks go on.
 pub(crate) async fn told(mut process: OtherProcess) -> (OtherProcess, String) {
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = spawn_blocking(move || {
         let told = process.next();
         (process, told)
     });
-    tokio::time::timeout(Duration::from_secs(60), reading)
+    timeout(Duration::from_secs(60), reading)
         .await
         .unwrap()
         .unwrap()

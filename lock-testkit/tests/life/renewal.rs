@@ -7,20 +7,18 @@ use lock_core::{
     Redlock,
 };
 use lock_testkit::RedisServer;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
 
 use super::support::*;
 use crate::backend::Node;
 
 /// C20.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn a_lock_that_is_lost_with_its_server_is_over_and_can_be_taken_anew() {
     let servers = servers(1);
     let locks = locks(&servers).await;
     let tasks_before = tasks();
     let guard = locks.lock(extended(KEY, 2 * SECOND)).await.unwrap();
-    let lost = [guard.lost(), guard.lost()].map(tokio::spawn);
+    let lost = [guard.lost(), guard.lost()].map(spawn);
     sleep(3 * SECOND).await;
     assert!(guard.is_valid() && !lost.iter().any(|lost| lost.is_finished()));
     servers[0].kill().unwrap();
@@ -43,7 +41,7 @@ async fn a_lock_that_is_lost_with_its_server_is_over_and_can_be_taken_anew() {
 }
 
 /// C22.
-#[tokio::test]
+#[apply(async_test!)]
 async fn an_interval_too_close_to_the_ttl_is_refused() {
     let servers = servers(1);
     let locks = locks(&servers).await;
@@ -66,7 +64,7 @@ async fn an_interval_too_close_to_the_ttl_is_refused() {
 }
 
 /// C22.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn many_locks_are_kept_while_a_server_is_slow_again_and_again() {
     let servers = servers(3);
     let locks = locks(&servers).await;
@@ -162,7 +160,7 @@ async fn taken_by_a_rival(servers: &[RedisServer], guard: &LockGuard) {
     taken.release().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn a_lock_that_cannot_be_extended_is_invalid_by_the_time_its_keys_can_expire() {
     let mut sets = JoinSet::new();
     for set in 0..5 {

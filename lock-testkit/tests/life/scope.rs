@@ -14,7 +14,7 @@ fn long() -> LockRequest {
 }
 
 /// C28.
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_body_that_fails_or_panics_releases_and_is_heard_unchanged() {
     let servers = servers(3);
     let locks = locks(&servers).await;
@@ -34,14 +34,14 @@ async fn a_body_that_fails_or_panics_releases_and_is_heard_unchanged() {
 }
 
 /// C28.
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_body_that_is_aborted_or_panics_in_a_task_releases() {
     let servers = servers(3);
     let locks: Arc<dyn DistributedLock> = Arc::new(locks(&servers).await);
     for panics in [false, true] {
-        let (held, is_held) = tokio::sync::oneshot::channel();
+        let (held, is_held) = futures::channel::oneshot::channel();
         let locks = Arc::clone(&locks);
-        let task = tokio::spawn(async move {
+        let task = spawn(async move {
             let body = async |_: &_| {
                 held.send(()).unwrap();
                 if panics {
@@ -60,7 +60,7 @@ async fn a_body_that_is_aborted_or_panics_in_a_task_releases() {
 }
 
 /// C47.
-#[tokio::test]
+#[apply(async_test!)]
 async fn what_a_body_returns_comes_with_the_news_that_the_lock_was_lost() {
     let servers = servers(3);
     let locks = locks(&servers).await;
@@ -86,7 +86,7 @@ async fn what_a_body_returns_comes_with_the_news_that_the_lock_was_lost() {
 }
 
 /// C47.
-#[tokio::test]
+#[apply(async_test!)]
 async fn what_a_body_returns_comes_with_the_news_that_the_release_failed() {
     let servers = servers(3);
     let locks = locks(&servers).await;

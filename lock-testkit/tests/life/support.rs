@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use lock_core::{DistributedLockExt, LockGuard, LockRequest, Redlock, RedlockBuilder, Reply};
 use lock_testkit::RedisServer;
-use tokio::time::sleep;
 
 use crate::backend::{Node, node};
+pub(crate) use crate::rt::*;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -120,12 +120,6 @@ pub(crate) async fn all_quiet(servers: &[RedisServer], time: Duration) {
     let before = requests(servers);
     sleep(time).await;
     assert_eq!(requests(servers), before, "somebody sends commands still");
-}
-
-pub(crate) fn tasks() -> usize {
-    tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks()
 }
 
 /// Polls a condition. The limit tells a hang or a ttl from an event, no more.

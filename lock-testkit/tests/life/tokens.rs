@@ -36,7 +36,7 @@ fn processes_that_start_together_share_no_token() {
 }
 
 /// C30.
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lock_that_is_taken_twice_by_one_task_is_contended_and_stays_held() {
     let servers = servers(3);
     let locks = locks(&servers).await;

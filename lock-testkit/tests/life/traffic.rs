@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use lock_core::DistributedLockExt;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::support::*;
 
@@ -12,7 +10,7 @@ use super::support::*;
 const AT_ONCE: usize = 50;
 
 /// Held by tasks of which each ends in another way, at a random moment.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn guards_dropped_or_aborted_at_random_moments_leave_no_key_no_task_and_no_traffic() {
     const GUARDS: usize = 1000;
     let ttl = 15 * SECOND;
@@ -35,7 +33,7 @@ async fn guards_dropped_or_aborted_at_random_moments_leave_no_key_no_task_and_no
             drop(guard);
         });
         if is_aborted {
-            tokio::spawn(async move {
+            spawn(async move {
                 // Some while they acquire, most while they hold.
                 sleep(hold).await;
                 holder.abort();
@@ -50,7 +48,7 @@ async fn guards_dropped_or_aborted_at_random_moments_leave_no_key_no_task_and_no
 }
 
 /// C23.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[apply(async_test_on_threads!)]
 async fn rounds_that_are_cut_short_while_a_server_hangs_leave_nothing() {
     const ROUNDS: usize = 1000;
     let ttl = 500 * MS;
@@ -71,7 +69,7 @@ async fn rounds_that_are_cut_short_while_a_server_hangs_leave_nothing() {
         let locks = locks.clone();
         rounds.spawn(async move {
             let request = extended(format!("k{round}"), ttl).extend_interval(20 * MS);
-            let acquire = tokio::time::timeout(random_up_to(20 * MS), locks.lock(request));
+            let acquire = timeout(random_up_to(20 * MS), locks.lock(request));
             if let Ok(Ok(guard)) = acquire.await {
                 sleep(random_up_to(30 * MS)).await;
                 if round % 2 == 0 {

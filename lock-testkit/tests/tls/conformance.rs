@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_testkit::conformance::node::{NODE_CHECKS, NodeHarness, Target};
-use lock_testkit::conformance::{FailureKind, RedisHarness, TokioDriver};
+use lock_testkit::conformance::{FailureKind, RedisHarness};
 
 use super::certificates::Authority;
 use crate::backend::trusting;
+use crate::rt::driver;
 
 fn over_tls(authority: &Authority) -> RedisHarness {
     let [certificate, key, ca] = authority.server_files();
     let pem = authority.pem();
-    RedisHarness::new(TokioDriver::multi_thread(), move |target: Target| {
+    RedisHarness::new(driver(), move |target: Target| {
         let node = trusting(&target.url(), Duration::from_secs(1), &pem, None);
         async move { Ok::<_, Infallible>(node) }
     })

@@ -10,8 +10,9 @@ use super::certificates::Authority;
 use super::{CONNECT, node, server, url};
 use crate::backend::{self, trusting};
 use crate::commands::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
+use crate::rt::{apply, async_test, sleep};
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {
     let authority = Authority::new();
     let servers = authority.server(&["127.0.0.1"]).start_many(3).unwrap();
@@ -30,7 +31,7 @@ async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {
     eventually("all are released", || servers.iter().all(is_empty)).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_name_that_the_certificate_has_does_as_well_as_an_address() {
     let authority = Authority::new();
     let server = authority.server(&["localhost"]).start().unwrap();
@@ -40,7 +41,7 @@ async fn a_name_that_the_certificate_has_does_as_well_as_an_address() {
 
 /// A process of its own has the authority among its system's roots: the environment of this one is
 /// shared with other tests.
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_url_alone_trusts_the_systems_roots() {
     const THIS: &str = "tls::everyday::a_url_alone_trusts_the_systems_roots";
     const URL: &str = "LOCK_TLS_TEST_URL";
@@ -63,7 +64,7 @@ async fn a_url_alone_trusts_the_systems_roots() {
     );
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn the_node_comes_back_after_a_restart() {
     let authority = Authority::new();
     let server = server(&authority);
@@ -75,7 +76,7 @@ async fn the_node_comes_back_after_a_restart() {
     until_answered(&node).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_connection_that_the_server_closes_while_nobody_calls_costs_no_call() {
     let authority = Authority::new();
     let server = server(&authority);
@@ -84,11 +85,11 @@ async fn a_connection_that_the_server_closes_while_nobody_calls_costs_no_call() 
         let reply = node.execute(&release("k", token()), LONG).await;
         assert_eq!(reply.unwrap(), Reply::Int(0));
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await;
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_half_open_connection_is_replaced() {
     let authority = Authority::new();
     let server = server(&authority);
@@ -104,7 +105,7 @@ async fn a_half_open_connection_is_replaced() {
     assert!(proxy.accepted() >= 2);
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_asks_for_a_client_certificate_is_shown_one() {
     let authority = Authority::new();
     let server = authority
@@ -122,7 +123,7 @@ async fn a_server_that_asks_for_a_client_certificate_is_shown_one() {
     );
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_password_works_and_a_wrong_one_is_told() {
     let authority = Authority::new();
     let server = authority.server(&["127.0.0.1"]);

@@ -1,14 +1,16 @@
 //! TLS that fails, and says why.
 
+use std::net::TcpListener;
+
 use lock_core::RedisNode;
 use lock_core::node::NodeErrorKind;
 use lock_testkit::RedisServer;
-use tokio::net::TcpListener;
 
 use super::certificates::Authority;
 use super::{CONNECT, chain, error_of, server, url};
 use crate::backend::{self, trusting};
 use crate::commands::{SHORT, until_answered};
+use crate::rt::{apply, async_test};
 
 /// Asserts that nothing was sent, and that the text of the error has one of these words.
 async fn fails_with(node: &impl RedisNode, words: &[&str]) {
@@ -20,14 +22,14 @@ async fn fails_with(node: &impl RedisNode, words: &[&str]) {
     assert!(!text.contains("in 4s"), "{text}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_without_tls_says_so_before_the_connect_timeout() {
     let server = RedisServer::start().unwrap();
     let node = backend::node(&format!("rediss://{}", server.addr()), CONNECT);
     fails_with(&node, &["does not speak TLS"]).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_without_tls_that_asks_for_a_password_is_known_too() {
     let server = RedisServer::builder().arg("--requirepass", "p");
     let server = server.start().unwrap();
@@ -35,7 +37,7 @@ async fn a_server_without_tls_that_asks_for_a_password_is_known_too() {
     fails_with(&node, &["does not speak TLS"]).await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_with_tls_that_is_spoken_to_in_plain_text_says_so() {
     let authority = Authority::new();
     let server = server(&authority);
@@ -46,9 +48,9 @@ async fn a_server_with_tls_that_is_spoken_to_in_plain_text_says_so() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_stays_silent_is_given_up_at_the_connect_timeout() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("rediss://{}", listener.local_addr().unwrap());
     let error = error_of(&backend::node(&url, SHORT)).await;
     assert_eq!(error.kind(), NodeErrorKind::NotSent);
@@ -57,7 +59,7 @@ async fn a_server_that_stays_silent_is_given_up_at_the_connect_timeout() {
     assert!(words.iter().any(|words| text.contains(words)), "{text}");
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_certificate_of_somebody_unknown_is_refused() {
     let (authority, other) = (Authority::new(), Authority::new());
     let server = server(&authority);
@@ -77,7 +79,7 @@ async fn a_certificate_of_somebody_unknown_is_refused() {
     .await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_certificate_for_another_host_is_refused() {
     let authority = Authority::new();
     let server = authority.server(&["redis-1.internal"]).start().unwrap();
@@ -96,7 +98,7 @@ async fn a_certificate_for_another_host_is_refused() {
     .await;
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_certificate_of_the_past_or_of_the_future_is_refused() {
     let authority = Authority::new();
     for (years, words) in [((2001, 2002), "expired"), ((2100, 2101), "not yet valid")] {
@@ -110,7 +112,7 @@ async fn a_certificate_of_the_past_or_of_the_future_is_refused() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_asks_for_a_client_certificate_is_known_by_its_alert() {
     let (authority, other) = (Authority::new(), Authority::new());
     let server = authority.server(&["127.0.0.1"]);
@@ -129,7 +131,7 @@ async fn a_server_that_asks_for_a_client_certificate_is_known_by_its_alert() {
     }
 }
 
-#[tokio::test]
+#[apply(async_test!)]
 async fn a_server_that_is_mended_is_connected_to() {
     let authority = Authority::new();
     let server = server(&authority);

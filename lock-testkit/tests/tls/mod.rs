@@ -3,6 +3,8 @@
 //! A backend's crate takes these tests in with a few lines, in `tests/tls.rs`:
 //!
 //! ```ignore
+//! #[path = "../../lock-testkit/tests/rt/tokio.rs"]
+//! mod rt;
 //! #[path = "../../lock-testkit/tests/tls/mod.rs"]
 //! mod tls;
 //!
