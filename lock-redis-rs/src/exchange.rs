@@ -1,6 +1,5 @@
 //! One call: a command goes out, its reply comes back.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::connector::{Admission, Connector};
 use crate::convert::{pack, reply, server_error};
 use crate::link::{Link, Marks};
 use crate::queue::{Outcome, Ticket};
-use crate::rt::{Instant, unconstrained};
+use crate::rt::Instant;
 use crate::watch::Watch;
 
 /// Sends the command, at most once, and waits for its reply.
@@ -23,10 +22,9 @@ pub(crate) async fn execute(
     match connector.admit(command, within)? {
         Admission::Send(link, watch) => {
             let cmd = command.packed(pack);
-            let mut connection = link.connection();
             let marks = link.marks();
             let mut call = Call::new(connector, command, link, marks);
-            let request = pin!(unconstrained(connection.send_packed_command(&cmd)));
+            let request = call.link.request(cmd);
             let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
             let answer = watch.limit(request, within).await;
             call.end(answer, within)

@@ -145,6 +145,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "bb8")]
         mod pump;
         mod queue;
+        mod request;
         mod rt;
         mod watch;
         mod wire;

@@ -2,19 +2,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use lock_core::node::Operation;
-use redis::{Cmd, RedisResult, Value};
+use redis::Cmd;
 
 use crate::convert::pack_undo;
 use crate::locked;
-use crate::rt::{Runtime, Task, after, unconstrained};
+use crate::request::Request;
+use crate::rt::{Runtime, Task, after};
 use crate::watch::Watch;
 use crate::wire::Wire;
 
@@ -35,9 +34,6 @@ pub(crate) const QUEUE: usize = 2 * (IN_FLIGHT + GIVEN_UP);
 /// How long a replaced connection is kept, so that its bytes reach the server and the server's
 /// replies do not hit a closed socket, which would make it drop the commands it has not run yet.
 const LINGER: Duration = Duration::from_secs(5);
-
-/// A request on its way, with its connection and its command inside.
-pub(crate) type Request = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send>>;
 
 /// One connection to the server, until it breaks or is replaced.
 pub(crate) struct Link {
@@ -95,20 +91,13 @@ impl Link {
         }
     }
 
-    pub(crate) fn connection(&self) -> Wire {
-        self.connection.clone()
-    }
-
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// The request as a future of its own. It is sent at its first poll.
-    pub(crate) fn request(&self, cmd: Cmd) -> Request {
-        let mut connection = self.connection.clone();
-        Box::pin(unconstrained(async move {
-            connection.send_packed_command(&cmd).await
-        }))
+    /// It is sent at its first poll.
+    pub(crate) fn request(&self, cmd: Arc<Cmd>) -> Request {
+        Request::new(self.connection.clone(), cmd)
     }
 
     /// Whether the connection has as many calls in flight as it may have.
@@ -208,7 +197,7 @@ impl Link {
     }
 
     fn send_undo(&self, undo: Operation) {
-        let request = self.request(pack_undo(undo));
+        let request = self.request(Arc::new(pack_undo(undo)));
         // It is in redis-rs's queue after one poll, or the connection is gone and with it the
         // only place where an undo is of use; the key's ttl remains.
         drop(request.now_or_never());

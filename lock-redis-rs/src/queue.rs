@@ -5,11 +5,13 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use futures::FutureExt;
 use lock_core::NodeError;
 use redis::{Cmd, RedisResult, Value};
 
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::locked;
+use crate::request::Request;
 
 /// How many calls may wait for one connect.
 const WAITING: usize = 4 * 1024;
@@ -76,12 +78,10 @@ impl Queue {
 impl Seat {
     fn send(&mut self, link: &Arc<Link>) {
         if let Self::Waiting(cmd, waker) = std::mem::replace(self, Self::Left) {
-            let mut request = link.request(cmd);
+            let mut request = link.request(Arc::new(cmd));
             // The first poll sends. Nobody is woken by it: the call polls again when it is told.
-            let outcome = match request
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()))
-            {
+            let first = request.poll_unpin(&mut Context::from_waker(Waker::noop()));
+            let outcome = match first {
                 Poll::Ready(result) => Outcome::Ready(result),
                 Poll::Pending => Outcome::Pending(request),
             };
