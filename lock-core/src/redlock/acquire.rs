@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::Instrument;
+use tracing::{Instrument, Level};
 
 use super::attempt::Attempt;
 use super::engine::Engine;
@@ -70,8 +70,8 @@ pub(super) async fn try_one(
     request: &LockRequest,
 ) -> Result<Option<Held>, AcquireError> {
     let plan = engine.settings.plan(request)?;
-    let acquire = Acquire::new(engine, plan);
-    match acquire.traced(Patience::Try).await {
+    let acquire = Acquire::new(engine, plan, |_| Patience::Try);
+    match acquire.attempts().await {
         Ok(held) => Ok(Some(held)),
         Err(AcquireError::Contended(_)) => Ok(None),
         Err(error) => Err(error),
@@ -81,9 +81,8 @@ pub(super) async fn try_one(
 /// The same, and waits.
 pub(super) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
     let plan = engine.settings.plan(request)?;
-    let acquire = Acquire::new(engine, plan);
-    let patience = engine.settings.patience(request, acquire.started);
-    acquire.traced(patience).await
+    let patience = |now| engine.settings.patience(request, now);
+    Acquire::new(engine, plan, patience).attempts().await
 }
 
 /// How many tokens of its last attempts a call remembers, to know its own keys again.
@@ -93,7 +92,9 @@ const OWN_TOKENS: usize = 32;
 struct Acquire<'a> {
     engine: &'a Arc<Engine>,
     runtime: Arc<dyn Runtime>,
-    plan: Plan,
+    /// Boxed, so that the future of a call stays small enough for what allocators keep at hand.
+    plan: Box<Plan>,
+    patience: Patience,
     started: Duration,
 }
 
@@ -106,38 +107,52 @@ struct Defeat {
 }
 
 impl<'a> Acquire<'a> {
-    fn new(engine: &'a Arc<Engine>, plan: Plan) -> Self {
+    /// `patience` is that of who begins at a certain moment.
+    fn new(
+        engine: &'a Arc<Engine>,
+        plan: Plan,
+        patience: impl FnOnce(Duration) -> Patience,
+    ) -> Self {
         let runtime = engine.settings.runtime();
         collector::resume(engine, &runtime);
         renewer::resume(engine, &runtime);
+        let started = runtime.now();
         Self {
             engine,
-            started: runtime.now(),
+            started,
             runtime,
-            plan,
+            plan: Box::new(plan),
+            patience: patience(started),
         }
     }
 
-    async fn traced(&self, patience: Patience) -> Result<Held, AcquireError> {
+    /// All of it, in a span if somebody reads it: only then is there room for one.
+    async fn attempts(&self) -> Result<Held, AcquireError> {
+        if tracing::enabled!(target: "lock_core", Level::DEBUG) {
+            return Box::pin(self.traced()).await;
+        }
+        self.run().await
+    }
+
+    async fn traced(&self) -> Result<Held, AcquireError> {
         let resource = &self.plan.resource;
         let span = tracing::debug_span!(
             target: "lock_core",
             "acquire",
             resource = %trace::Name(resource)
         );
-        let result = if span.is_disabled() {
-            self.run(patience).await
-        } else {
-            Box::pin(self.run(patience).instrument(span.clone())).await
+        let run = async {
+            let result = self.run().await;
+            if let Err(error) = &result {
+                trace::not_acquired(resource, error);
+            }
+            result
         };
-        if let Err(error) = &result {
-            span.in_scope(|| trace::not_acquired(resource, error));
-        }
-        result
+        run.instrument(span).await
     }
 
-    async fn run(&self, patience: Patience) -> Result<Held, AcquireError> {
-        let mut wait = Wait::new(patience, self.started, self.plan.timing.node_timeout);
+    async fn run(&self) -> Result<Held, AcquireError> {
+        let mut wait = Wait::new(self.patience, self.started, self.plan.timing.node_timeout);
         let mut asking = wait.first();
         let mut last_whole = None;
         let mut own = Vec::new();
