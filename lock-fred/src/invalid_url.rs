@@ -7,13 +7,14 @@ use fred::types::config::Config;
 
 use crate::settings::Settings;
 
-/// The address of a node is no URL of a Redis server, see [`FredNode::new`].
+/// The address of a node is no URL of a Redis server, or needs a feature that is off: the source
+/// says which, see [`FredNode::new`].
 ///
 /// It shows as much of the URL as surely is no secret.
 ///
 /// [`FredNode::new`]: crate::FredNode::new
 #[derive(Debug, thiserror::Error)]
-#[error("not the URL of a Redis server: {shown}")]
+#[error("cannot use the URL {shown} for a node")]
 pub struct InvalidUrl {
     shown: String,
     source: Box<dyn Error + Send + Sync>,
@@ -43,7 +44,11 @@ fn settings(url: &str) -> Result<Settings, Box<dyn Error + Send + Sync>> {
             let features = "enable-rustls, enable-rustls-ring or enable-native-tls";
             return Err(format!("TLS needs one of the features {features}").into());
         }
-        _ => return Err("the scheme is none of redis, rediss, valkey and valkeys".into()),
+        _ => {
+            return Err(
+                "the scheme is none of redis, rediss, valkey, valkeys and redis+unix".into(),
+            );
+        }
     }
     if let Some(version) = protocol(url)? {
         config.version = version;

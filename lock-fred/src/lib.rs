@@ -28,6 +28,8 @@
 //! ACL SETUSER locks on >password ~lock:* +set +get +pttl +pexpire +del +eval +evalsha
 //! ```
 //!
+//! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
+//!
 //! `SELECT` too, if the URL names a database other than 0, and `PING` where there is no password
 //! (with one, `AUTH` goes first, which everybody may send; with `protocol=resp3`, `HELLO`, which a
 //! proxy may not know). While connecting, fred also sends `CLIENT ID` and `INFO`, which may be
@@ -79,6 +81,15 @@
 //! For TLS (`rediss://`), one of `enable-rustls`, `enable-rustls-ring` and `enable-native-tls`;
 //! `unix-sockets` for `redis+unix://`. They are fred's, by its names. With both features of rustls
 //! on, but not `enable-native-tls`, install a default `CryptoProvider` of rustls first.
+//! `enable-rustls` takes a C compiler and a minute of it, `enable-rustls-ring` a C compiler,
+//! `enable-native-tls` OpenSSL's headers and `pkg-config` on Linux.
+//!
+//! # Unix sockets
+//!
+//! `redis+unix:///run/redis/redis.sock`; with a password
+//! `redis+unix://user:password@any/run/redis/redis.sock`, where `any` is ignored. **`?db=` is ignored
+//! too**: for another database than 0 set `Config::database` and use [`FredNode::from_config`]. The
+//! process needs the right to write to the socket (`unixsocketperm` of the server).
 //!
 //! # TLS
 //!

@@ -33,12 +33,12 @@ pub struct FredNode {
 
 impl FredNode {
     /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, `rediss://`
-    /// for TLS, or `redis+unix:///path`; the last two need the features that they are named after.
+    /// for TLS, or `redis+unix:///path`; both of these need a [feature](crate#features).
     ///
     /// # Errors
     ///
-    /// The text is no such URL, or one of a cluster or of sentinels. Whether somebody answers
-    /// there is seen at the first call.
+    /// The text is no such URL, one of a cluster or of sentinels, or one that needs a feature that is
+    /// off. Whether somebody answers there is seen at the first call.
     pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
         Ok(Self::with_settings(invalid_url::parse(url.as_ref())?, 1))
     }

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 
-/// The address of a node is no URL of a Redis server, see [`RedisRsNode::new`].
+/// The address of a node is no URL of a Redis server, or needs a feature that is off: the source
+/// says which, see [`RedisRsNode::new`].
 ///
 /// It shows as much of the URL as surely is no secret.
 ///
 /// [`RedisRsNode::new`]: crate::RedisRsNode::new
 #[derive(Debug, thiserror::Error)]
-#[error("not the URL of a Redis server: {shown}")]
+#[error("cannot use the URL {shown} for a node")]
 pub struct InvalidUrl {
     shown: String,
     source: Box<dyn Error + Send + Sync>,

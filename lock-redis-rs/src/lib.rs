@@ -25,6 +25,8 @@
 //! ACL SETUSER locks on >password ~lock:* +set +get +pttl +pexpire +del +eval +evalsha
 //! ```
 //!
+//! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
+//!
 //! `SELECT` too, if the URL names a database other than 0. While connecting, redis-rs also sends
 //! `CLIENT SETINFO`, which may be denied, and, only with `protocol=resp3`, `HELLO`, which a proxy
 //! may not know: RESP2, the default, does without.
@@ -50,7 +52,7 @@
 //! | feature | what it gives | what it costs |
 //! |---|---|---|
 //! | `tokio` (default) | serves callers on tokio; switches `lock-core/tokio` on as well | |
-//! | `smol` | serves callers on any executor, and on plain threads | a thread, see below |
+//! | `smol` | serves callers on any executor, and on plain threads | two or three threads, see below |
 //! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
 //! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
 //! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
@@ -63,8 +65,8 @@
 //!
 //! One of the two runtimes is needed:
 //!
-//! - `tokio`, on by default, serves callers on a tokio runtime, and switches `lock-core/tokio` on.
-//!   A call from elsewhere is an error, unless a tokio runtime runs the connection already.
+//! - `tokio` serves callers on a tokio runtime. A call from elsewhere is an error, unless a tokio
+//!   runtime runs the connection already.
 //! - `smol` serves callers on any executor, and on plain threads with
 //!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). Locks are extended
 //!   and released in the background on `lock-core`'s `ThreadRuntime`.
@@ -82,11 +84,16 @@
 //! lock-redis-rs = { version = "0.1", default-features = false, features = ["smol"] }
 //! ```
 //!
+//! **If redis does not compile** (`not all trait items implemented, missing: connect_tcp_tls`), your
+//! program switches TLS of redis on for one runtime, while another one is on here. Switch that other
+//! one off (`default-features = false`), or give redis its TLS for both:
+//! `features = ["tokio-rustls-comp", "smol-rustls-comp"]`. Our own TLS needs neither.
+//!
 //! # TLS
 //!
 //! `rediss://` with one of the features above; without, such a URL is an [`InvalidUrl`]. The
 //! connection is then as good as one without TLS: an end that comes while nobody calls is noticed,
-//! and the settings of TCP hold. Each new connection takes two round trips more.
+//! and the settings of TCP hold. Each new connection takes one round trip more, two with TLS 1.2.
 //!
 //! - **The server's certificate** has to be signed by one of the system's roots, for the host that
 //!   the URL names: a name, or an IP address that is in the certificate. A private CA goes into
@@ -113,13 +120,18 @@
 //! **A client of redis-rs that has TLS of its own**, handed to [`RedisRsNode::from_client`], connects
 //! by redis-rs: with its features, roots and certificates (`redis::Client::build_with_tls`), and with
 //! a `CryptoProvider` that your program has to install or to choose by a feature of rustls. Then an
-//! end of the connection is noticed by the next call only, which fails, and errors tell less.
+//! end of the connection is noticed by the next call only, which fails, and errors tell less. With
+//! `RedisRsNode::tls` behind it, such a node connects as every other does, by those certificates
+//! alone.
 //!
 //! # Unix sockets
 //!
 //! `unix:///run/redis/redis.sock`, with `?db=1&user=u&pass=p&protocol=resp3` as needed, takes no
 //! feature. The path is the node's label. The process needs the right to write to the socket
 //! (`unixsocketperm` of the server), and the path may have about a hundred bytes (`SUN_LEN`).
+//! `redis+unix://` is the same. A server opens no socket unless its configuration has `unixsocket`.
+//! Into a container, mount the socket's folder rather than the socket, which is another one after a
+//! restart. Processes that reach one server by its socket and by TCP share its locks.
 
 mod invalid_url;
 

@@ -129,8 +129,8 @@ impl RedisRsNode {
     /// system has signed, or that wants to see one of its clients. Needs one of the features
     /// `rustls`, `rustls-ring` and `native-tls`.
     ///
-    /// Set it before the first call. It has no effect on a unix socket, nor on a connection of
-    /// your own.
+    /// Set it before the first call. It makes TLS of a `redis://` URL too. It has no effect on a unix
+    /// socket, nor on a connection of your own or of a pool's manager.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     #[must_use]
     pub fn tls(mut self, tls: crate::Tls) -> Self {

@@ -85,7 +85,9 @@ impl Runtime {
             if #[cfg(feature = "smol")] {
                 Ok(Self::Smol(smol::Smol))
             } else {
-                Err(NodeError::not_sent("needs a tokio runtime"))
+                Err(NodeError::not_sent(
+                    "needs a tokio runtime, or the feature `smol` of lock-redis-rs",
+                ))
             }
         }
     }

@@ -67,7 +67,8 @@ impl RedisHarness {
     /// The same over TLS, with files in PEM: see [`RedisServerBuilder::tls`].
     ///
     /// The proxy sees what is encrypted. So the checks that count commands, or that cut a connection
-    /// at a certain one, cannot be made.
+    /// at a certain one, cannot be made,
+    /// and end as `FailureKind::Unsupported`: run `NODE_CHECKS` yourself, since `conformance!` would fail.
     ///
     /// [`RedisServerBuilder::tls`]: crate::RedisServerBuilder::tls
     #[must_use]
