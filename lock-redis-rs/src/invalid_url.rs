@@ -31,7 +31,10 @@ fn without_secrets(url: &str) -> String {
         Some((scheme, rest)) => (scheme, rest),
         None => ("", url),
     };
+    let separator = if url.contains("://") { "://" } else { "" };
     let (user, rest) = match rest.rsplit_once('@') {
+        // It may stand in a password of the query.
+        Some((user, _)) if user.contains(['?', '#']) => return format!("{scheme}{separator}***"),
         Some((_, rest)) => ("***@", rest),
         None => ("", rest),
     };
@@ -40,13 +43,14 @@ fn without_secrets(url: &str) -> String {
         None => (rest, ""),
     };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = match host.rsplit_once(':') {
-        Some((host, port)) if !port.bytes().all(|b| b.is_ascii_digit()) => {
-            format!("{}:***", host.split(':').next().unwrap_or_default())
+    let (host, path) = match host.rsplit_once(':') {
+        // No port, or none of any host: most likely a password without its `@`.
+        Some((host, port)) if host.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) => {
+            let host = host.split(':').next().unwrap_or_default();
+            (format!("{host}:***"), "")
         }
-        _ => host.to_owned(),
+        _ => (host.to_owned(), path),
     };
-    let separator = if url.contains("://") { "://" } else { "" };
     format!("{scheme}{separator}{user}{host}{path}{tail}")
 }
 
@@ -65,6 +69,9 @@ mod tests {
             "redis://:secret",
             "redis://user:secret",
             "redis://user:name:secret",
+            "redis://user:se/secret",
+            "unix:///s?db=x&pass=p@secret",
+            "unix:///s?pass=secret@host",
             "user:secret@host",
             "user:secret",
             "unix:///run/redis?pass=secret",
@@ -83,6 +90,7 @@ mod tests {
             ("http://host:6379", "http://host:6379"),
             ("127.0.0.1:6379", "127.0.0.1:6379"),
             ("redis://host:port", "redis://host:***"),
+            ("redis://:12345", "redis://:***"),
             ("", ""),
         ] {
             assert_eq!(without_secrets(url), shown);

@@ -78,7 +78,9 @@
 //!   tokio that redis-rs uses everywhere. redis-rs also brings `smol-timeout`, under the MPL-2.0.
 //!
 //! With both, callers on tokio are served by tokio and all others by smol, over one connection.
-//! On tokio that costs nothing more.
+//! On tokio that costs nothing more. A build without `tokio` is not for callers on tokio, who are
+//! served too, but whom tokio may hold back where order matters (rule N12 of
+//! [`RedisNode`](lock_core::RedisNode)): switch both on.
 //!
 //! ```toml
 //! lock-redis-rs = { version = "0.1", default-features = false, features = ["smol"] }

@@ -73,6 +73,8 @@ impl RedisRsNode {
     ///
     /// # What can go wrong
     ///
+    /// - bb8 is for tokio alone: a call from elsewhere, with the feature `smol`, is an error unless a
+    ///   tokio runtime runs the connection already.
     /// - The connection must not send a command twice, neither after a timeout nor after a
     ///   reconnect: an acquire whose reply was lost would find its own key and take it for somebody
     ///   else's. redis-rs's own keeps to this, cluster connections do not.
@@ -113,6 +115,9 @@ where
         within: Duration,
     ) -> BoxFuture<'a, Result<Dialed, NodeError>> {
         Box::pin(async move {
+            if !runtime.is_tokio() {
+                return Err(NodeError::not_sent("a pool of bb8 needs a tokio runtime"));
+            }
             let dedicated = self.0.dedicated_connection();
             match runtime.until(after(within), dedicated).await {
                 Some(Ok(connection)) => Ok(dialed(connection)),

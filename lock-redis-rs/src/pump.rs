@@ -96,7 +96,7 @@ where
     };
     let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Unconstrained, for the reason given at `Link::request`.
+    // Unconstrained, for the reason given in `rt`.
     let driving = poll_fn(|cx| {
         while look.poll_tick(cx).is_ready() {
             calls.look();

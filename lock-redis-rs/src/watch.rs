@@ -40,7 +40,11 @@ impl Watches {
             }
         };
         let id = runtime.id();
-        if let Some(watch) = self.watches.iter().find(|watch| watch.runtime == id) {
+        if let Some(watch) = self
+            .watches
+            .iter()
+            .find(|watch| watch.runtime == id && watch.runs())
+        {
             return Ok(Arc::clone(watch));
         }
         self.start(runtime)

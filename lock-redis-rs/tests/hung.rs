@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -244,6 +244,34 @@ async fn a_replaced_connection_undoes_no_acquire_that_was_answered() {
         let value = server.command(&["GET", key]).unwrap();
         assert_eq!(value, Reply::Bytes(token.as_bytes().to_vec()), "{key}");
     }
+}
+
+/// A foreign executor's waker that is out of order.
+struct Broken;
+
+impl std::task::Wake for Broken {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics on purpose");
+    }
+}
+
+#[apply(async_test!)]
+async fn a_waker_that_panics_ends_no_node() {
+    let server = RedisServer::start().unwrap();
+    let node = connected(&server).await;
+    server.pause().unwrap();
+    let command = release("nobody", token());
+    let mut call = Box::pin(node.execute(&command, SHORT));
+    let waker = std::task::Waker::from(Arc::new(Broken));
+    assert!(
+        call.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    sleep(3 * SHORT).await;
+    drop(call);
+    server.resume().unwrap();
+    until_answered(&node).await;
 }
 
 /// Until the connection is replaced: from then on calls are not sent.

@@ -71,6 +71,27 @@ async fn a_pool_that_is_used_up_holds_up_no_lock_and_is_left_alone() {
     }
 }
 
+#[cfg(feature = "smol")]
+#[test]
+fn a_call_from_outside_of_tokio_is_an_error_that_says_so() {
+    let server = RedisServer::start().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let pool = runtime.block_on(async { pool(&server.url(), 1) });
+    let node = RedisRsNode::from_pool("mine", pool);
+    let command = release("k", token());
+    let error = futures::executor::block_on(node.execute(&command, LONG)).unwrap_err();
+    assert_eq!(error.kind(), NodeErrorKind::NotSent);
+    assert!(
+        error.to_string().contains("needs a tokio runtime"),
+        "{error}"
+    );
+    runtime.block_on(async {
+        // Behind the pause that follows a failed connect.
+        until_answered(&node).await;
+        locks_and_unlocks(&node).await;
+    });
+}
+
 #[tokio::test]
 async fn what_the_application_does_on_its_connections_is_nothing_to_the_locks() {
     let server = RedisServer::start().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Callers on tokio are served by their tokio runtime (feature `tokio`), all others by smol's
 //! global executor (feature `smol`), which has threads of its own and so works with any executor.
-//! Which features are on is known here and in no other module.
+//! No other module knows which of them is on, but for what bb8 needs, which is tokio.
 
 mod socket;
 mod task;
@@ -31,7 +31,8 @@ cfg_if::cfg_if! {
     } else {
         pub(crate) use std::time::Instant;
 
-        /// Nothing holds a task back here.
+        /// Nothing holds a task back here, unless it runs on tokio, which a build without the
+        /// feature `tokio` is not for: the crate docs say so.
         pub(crate) fn unconstrained<F>(future: F) -> F {
             future
         }
@@ -89,6 +90,15 @@ impl Runtime {
                     "needs a tokio runtime, or the feature `smol` of lock-redis-rs",
                 ))
             }
+        }
+    }
+
+    #[cfg(feature = "bb8")]
+    pub(crate) fn is_tokio(&self) -> bool {
+        match self {
+            Self::Tokio(_) => true,
+            #[cfg(feature = "smol")]
+            Self::Smol(_) => false,
         }
     }
 

@@ -26,14 +26,31 @@ pub(super) fn at(instant: Instant) -> Duration {
 /// Where an instant would stand if the system had never been suspended.
 fn place(instant: Instant) -> Duration {
     static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
-    // Read in this order, the second is too large for the first rather than too small, so that
-    // the time between the two reads never counts as a suspend.
-    let (origin, time) = ORIGIN.get_or_init(|| (Instant::now(), boottime::now()));
+    let (origin, time) = ORIGIN.get_or_init(origin);
     match instant.checked_duration_since(*origin) {
         Some(after) => *time + after,
         // A paused clock lags behind.
         None => time.saturating_sub(*origin - instant),
     }
+}
+
+/// One moment on both clocks. The second is read after the first, and so too large rather than too
+/// small, so that the time between the two reads never counts as a suspend; of a few tries, the one
+/// with the least between.
+fn origin() -> (Instant, Duration) {
+    let read = || {
+        let awake = Instant::now();
+        let time = boottime::now();
+        (awake.elapsed(), (awake, time))
+    };
+    let mut best = read();
+    for _ in 1..TRIES {
+        if best.0 < TIGHT {
+            break;
+        }
+        best = std::cmp::min_by_key(best, read(), |(between, _)| *between);
+    }
+    best.1
 }
 
 /// The sum of all suspends, as far as they were noticed.

@@ -22,8 +22,7 @@ thread_local! {
 /// To ask tokio takes a handle, and all threads of a runtime count its owners in one place: with
 /// many callers that costs as much as all the rest of a lock. So what was found is remembered for
 /// as long as the thread runs the same task. A task that has been in the context of two runtimes,
-/// one inside the other, may be told so of the inner one a little too long; a timer then goes to
-/// the outer one.
+/// one inside the other, may be told the wrong one of them a little too long: a new timer asks again.
 pub(super) fn is_inside(id: Id) -> bool {
     let task = task::try_id();
     if let Some(task) = task

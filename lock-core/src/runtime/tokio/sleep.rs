@@ -23,13 +23,13 @@ pub(super) fn sleep(runtime: TokioRuntime, duration: Duration) -> BoxFuture<'sta
     }
     // The sleep counts from the call, not from the first poll.
     match runtime.instant().checked_add(duration) {
-        Some(deadline) if duration <= FOREVER => Box::pin(sleep_to(runtime, deadline)),
+        Some(deadline) if duration <= FOREVER => Box::pin(sleep_to(runtime, deadline, duration)),
         _ => Box::pin(pending()),
     }
 }
 
-async fn sleep_to(runtime: TokioRuntime, deadline: Instant) {
-    if let Some(mut timer) = tokio_timer(&runtime, deadline) {
+async fn sleep_to(runtime: TokioRuntime, deadline: Instant, duration: Duration) {
+    if let Some(mut timer) = tokio_timer(&runtime, deadline, duration) {
         let end = poll_fn(|cx| poll_timer(&runtime, &mut timer, deadline, cx)).await;
         if end == End::Due {
             return;
@@ -48,16 +48,18 @@ enum End {
 
 /// Tokio's timer, if the caller is inside the runtime and the runtime has timers. Elsewhere its
 /// driver may not run: it may have ended, or wait for the very thread that blocks on the sleep.
-fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Timer> {
+fn tokio_timer(runtime: &TokioRuntime, deadline: Instant, duration: Duration) -> Option<Timer> {
     let id = runtime.handle.id();
     if !is_inside(id) || TIMERLESS.contains(id) {
         return None;
     }
-    let timer = catch_unwind(|| Timer::new(id, deadline)).ok();
-    if timer.is_none() {
-        TIMERLESS.insert(id);
+    match catch_unwind(|| Timer::new(id, deadline, duration)) {
+        Ok(timer) => timer,
+        Err(_) => {
+            TIMERLESS.insert(id);
+            None
+        }
     }
-    timer
 }
 
 fn poll_timer(

@@ -8,11 +8,16 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use ::tokio::runtime::Id;
+use ::tokio::runtime::{Handle, Id};
 use ::tokio::time::{Instant, Sleep, sleep_until};
 
 use super::inside::is_inside;
+
+/// Timers of longer sleeps are not kept: they would hold on to whoever slept last, and a paused clock
+/// would go on to them.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// How many timers a thread keeps. Each of them wakes somebody in vain once, at its end.
 const KEPT: usize = 64;
@@ -29,20 +34,26 @@ pub(super) struct Timer {
     runtime: Id,
     /// `None` when it is of no more use.
     sleep: Option<Pin<Box<Sleep>>>,
+    is_short: bool,
 }
 
 impl Timer {
-    /// A timer of the runtime that the caller is inside of. Panics if that has none.
-    pub(super) fn new(runtime: Id, deadline: Instant) -> Self {
-        let idle = IDLE.try_with(|idle| take(&mut idle.borrow_mut(), runtime));
-        let sleep = match idle.ok().flatten() {
+    /// A timer of the runtime that the caller seems to be inside of; `None` if it is inside of
+    /// another one. Panics if the runtime has none.
+    pub(super) fn new(runtime: Id, deadline: Instant, duration: Duration) -> Option<Self> {
+        let sleep = match take(runtime) {
             Some(sleep) if sleep.deadline() <= deadline => sleep,
-            _ => Box::pin(sleep_until(deadline)),
+            // A new one is made by the runtime that really is the innermost.
+            _ if Handle::try_current().is_ok_and(|current| current.id() == runtime) => {
+                Box::pin(sleep_until(deadline))
+            }
+            _ => return None,
         };
-        Self {
+        Some(Self {
             runtime,
             sleep: Some(sleep),
-        }
+            is_short: duration <= SHORT,
+        })
     }
 
     /// Ready at the deadline. Panics if the runtime has ended, and is of no more use then.
@@ -65,26 +76,33 @@ impl Drop for Timer {
     fn drop(&mut self) {
         // Elsewhere it would hardly be used again, and hold on to its runtime.
         if let Some(sleep) = self.sleep.take()
+            && self.is_short
             && is_inside(self.runtime)
         {
+            // What is not kept, also by a thread that is about to end, is dropped out here, since it
+            // has wakers: foreign code.
+            let mut sleep = Some((self.runtime, sleep));
             let keep = |idle: &RefCell<Vec<Idle>>| {
                 let mut idle = idle.borrow_mut();
                 if idle.len() < KEPT {
-                    idle.push((self.runtime, sleep));
+                    idle.extend(sleep.take());
                 }
             };
-            // A thread that is about to end keeps nothing.
             IDLE.try_with(keep).ok();
         }
     }
 }
 
-fn take(idle: &mut Vec<Idle>, runtime: Id) -> Option<Pin<Box<Sleep>>> {
-    let (owner, sleep) = idle.pop()?;
-    if owner == runtime {
-        return Some(sleep);
-    }
-    // The thread runs another runtime now.
-    idle.clear();
-    None
+/// An idle timer of this runtime. Those of another one, which the thread ran before, are dropped.
+fn take(runtime: Id) -> Option<Pin<Box<Sleep>>> {
+    let idle = IDLE.try_with(|idle| {
+        let mut idle = idle.borrow_mut();
+        match idle.pop() {
+            Some((owner, sleep)) if owner == runtime => Ok(Some(sleep)),
+            None => Ok(None),
+            // Not dropped under the borrow: they have wakers.
+            last => Err((last, std::mem::take(&mut *idle))),
+        }
+    });
+    idle.ok()?.ok()?
 }
