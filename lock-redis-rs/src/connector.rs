@@ -108,7 +108,11 @@ impl Connector {
         }
         let (ticket, dialing) = self.admit_while_not_up(&mut state, command, within)?;
         drop(state);
-        if let Some(dialing) = dialing {
+        if let Some((dialing, given_up)) = dialing {
+            if let Phase::Dialing { queue, .. } = given_up {
+                let cut_off = NodeError::not_sent("the connect was cut off");
+                queue.fail(&cut_off).wake();
+            }
             let runtime = dialing.runtime.clone();
             // Not under the lock: a runtime that has ended drops the task here, and so ends it.
             runtime.spawn(dialing.run(self.dialer(), self.connect_timeout));
@@ -116,14 +120,15 @@ impl Connector {
         Ok(Admission::Wait(ticket, watch))
     }
 
-    /// Lets a call wait for the connection, and says what is to be spawned to get one.
+    /// Lets a call wait for the connection, and says what is to be spawned to get one, and what is
+    /// given up for it.
     #[cold]
     fn admit_while_not_up(
         self: &Arc<Self>,
         state: &mut State,
         command: &lock_core::Command,
         within: Duration,
-    ) -> Result<(Ticket, Option<Dialing>), NodeError> {
+    ) -> Result<(Ticket, Option<(Dialing, Phase)>), NodeError> {
         let now = Instant::now();
         if let Phase::Dialing { since, queue } = &mut state.phase {
             let dialed_for = now.saturating_duration_since(*since);
@@ -142,15 +147,12 @@ impl Connector {
         let mut queue = Queue::default();
         let ticket = queue.enter(pack(command))?;
         let given_up = std::mem::replace(&mut state.phase, Phase::Dialing { since: now, queue });
-        if let Phase::Dialing { queue, .. } = given_up {
-            queue.fail(&NodeError::not_sent("the connect was cut off"));
-        }
         let dialing = Dialing {
             connector: Arc::downgrade(self),
             number: state.dialing,
             runtime,
         };
-        Ok((ticket, Some(dialing)))
+        Ok((ticket, Some((dialing, given_up))))
     }
 
     /// What to say to a call that waited for the connection in vain.
@@ -244,19 +246,22 @@ impl Dialing {
             return;
         };
         let watched = dialed.and_then(|dialed| Ok((dialed, state.watches.current()?)));
-        match watched {
+        let told = match watched {
             Ok((dialed, watch)) => {
                 let link = link(&connector, &self.runtime, dialed, watch);
                 // The waiting calls leave before any that comes now.
-                queue.send(&link);
+                let told = queue.send(&link);
                 connector.up.store(Some(link));
                 state.phase = Phase::Up;
+                told
             }
             Err(error) => {
                 state.backoff.failed(Instant::now(), error.clone());
-                queue.fail(&error);
+                queue.fail(&error)
             }
-        }
+        };
+        drop(state);
+        told.wake();
     }
 }
 

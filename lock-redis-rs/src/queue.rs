@@ -55,28 +55,30 @@ impl Queue {
     }
 
     /// Sends every call that still waits, in order.
-    pub(crate) fn send(self, link: &Arc<Link>) {
-        for seat in self.calls {
-            locked(&seat).send(link);
-        }
+    pub(crate) fn send(self, link: &Arc<Link>) -> Wakers {
+        let seats = self.calls.iter();
+        Wakers(seats.filter_map(|seat| locked(seat).send(link)).collect())
     }
 
-    pub(crate) fn fail(self, error: &NodeError) {
-        for seat in self.calls {
-            let mut seat = locked(&seat);
-            if let Seat::Waiting(_, waker) =
-                std::mem::replace(&mut *seat, Seat::Failed(error.clone()))
-            {
-                waker.wake();
-            } else {
-                *seat = Seat::Left;
-            }
-        }
+    pub(crate) fn fail(self, error: &NodeError) -> Wakers {
+        let seats = self.calls.iter();
+        Wakers(seats.filter_map(|seat| locked(seat).fail(error)).collect())
+    }
+}
+
+/// Those who are told. A waker is foreign code, and may drop the very call that it is to wake: so it
+/// is woken when no lock is held.
+#[must_use]
+pub(crate) struct Wakers(Vec<Waker>);
+
+impl Wakers {
+    pub(crate) fn wake(self) {
+        self.0.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Seat {
-    fn send(&mut self, link: &Arc<Link>) {
+    fn send(&mut self, link: &Arc<Link>) -> Option<Waker> {
         if let Self::Waiting(cmd, waker) = std::mem::replace(self, Self::Left) {
             let mut request = link.request(Arc::new(cmd));
             // The first poll sends. Nobody is woken by it: the call polls again when it is told.
@@ -86,8 +88,17 @@ impl Seat {
                 Poll::Pending => Outcome::Pending(request),
             };
             *self = Self::Sent(Arc::clone(link), outcome);
-            waker.wake();
+            return Some(waker);
         }
+        None
+    }
+
+    fn fail(&mut self, error: &NodeError) -> Option<Waker> {
+        if let Self::Waiting(_, waker) = std::mem::replace(self, Self::Left) {
+            *self = Self::Failed(error.clone());
+            return Some(waker);
+        }
+        None
     }
 }
 
@@ -112,7 +123,9 @@ impl Ticket {
 
     /// Gives the place up. Returns the connection if the command was sent before.
     pub(crate) fn leave(&self) -> Option<Arc<Link>> {
-        match std::mem::replace(&mut *locked(&self.seat), Seat::Left) {
+        // Its waker is foreign code: not dropped under the lock.
+        let left = std::mem::replace(&mut *locked(&self.seat), Seat::Left);
+        match left {
             Seat::Sent(link, _) => Some(link),
             Seat::Waiting(..) | Seat::Failed(_) | Seat::Left => None,
         }
@@ -127,5 +140,35 @@ impl std::fmt::Debug for Seat {
             Self::Failed(_) => "Failed",
             Self::Left => "Left",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    /// The last owner of a call, as the waker of an executor that has ended may be.
+    struct Owner(Ticket);
+
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.leave().is_none());
+        }
+    }
+
+    #[test]
+    fn whoever_is_woken_may_drop_the_call() {
+        let mut queue = Queue::default();
+        let ticket = queue.enter(Cmd::new()).unwrap();
+        let seat = Arc::clone(&ticket.seat);
+        let waker = Waker::from(Arc::new(Owner(ticket)));
+        let waiting = Ticket { seat };
+        let poll = waiting.sent().poll_unpin(&mut Context::from_waker(&waker));
+        assert!(poll.is_pending());
+        drop(waker);
+        queue.fail(&NodeError::not_sent("down")).wake();
+        assert!(matches!(*locked(&waiting.seat), Seat::Left));
     }
 }
