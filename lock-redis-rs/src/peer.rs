@@ -49,13 +49,7 @@ pub(crate) async fn expects_plain_text<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let asks = async {
-        match connect.await {
-            Some(stream) => speaks_plain_text(stream).await,
-            None => false,
-        }
-    };
-    suspicion.confirm(asks).await
+    confirm(suspicion, connect, b"PING\r\n", is_plain_text).await
 }
 
 /// Whether the server turns out to speak TLS on a connection of its own.
@@ -66,33 +60,38 @@ pub(crate) async fn expects_tls<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    confirm(suspicion, connect, &client_hello(), is_tls).await
+}
+
+/// Whether the answer to a question, on a connection of its own, begins as expected.
+async fn confirm<S>(
+    suspicion: &Suspicion,
+    connect: impl Future<Output = Option<S>>,
+    question: &[u8],
+    is_it: fn([u8; 2]) -> bool,
+) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let asks = async {
         match connect.await {
-            Some(stream) => speaks_tls(stream).await,
+            Some(stream) => ask(stream, question).await.is_ok_and(is_it),
             None => false,
         }
     };
     suspicion.confirm(asks).await
 }
 
-/// Whether it answers a ping in plain text, be it with an error.
-async fn speaks_plain_text<S>(stream: S) -> bool
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let answer = ask(stream, b"PING\r\n").await;
-    answer.is_ok_and(|[kind, _]| matches!(kind, b'+' | b'-'))
+/// A reply of Redis, be it an error.
+fn is_plain_text([kind, _]: [u8; 2]) -> bool {
+    matches!(kind, b'+' | b'-')
 }
 
-/// Whether it answers the beginning of a TLS handshake, be it with an alert.
-async fn speaks_tls<S>(stream: S) -> bool
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+/// A record of TLS, be it an alert.
+fn is_tls([kind, version]: [u8; 2]) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
-    let answer = ask(stream, &client_hello()).await;
-    answer.is_ok_and(|[kind, version]| matches!(kind, ALERT | HANDSHAKE) && version == 3)
+    matches!(kind, ALERT | HANDSHAKE) && version == 3
 }
 
 /// A hello of TLS 1.2, whole, but with no cipher that anybody would take.

@@ -1,9 +1,8 @@
 //! A request on its way, in memory that is used again.
 //!
-//! The future of a request of redis-rs has more than 1 KiB, and that is where the common allocators
-//! stop to keep blocks at hand for each thread: to get one and to give it back would cost a call
-//! more than all that this crate does beside. So the place of a request that has ended waits, on
-//! its thread, for the next one.
+//! The future of a request of redis-rs has more than 1 KiB, and up to there glibc's allocator keeps
+//! blocks at hand for each thread: a larger one is searched for and merged again, for each call. So
+//! the place of a request that has ended waits, on its thread, for the next one.
 
 use std::cell::RefCell;
 use std::future::Future;

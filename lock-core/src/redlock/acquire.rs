@@ -92,7 +92,8 @@ const OWN_TOKENS: usize = 32;
 struct Acquire<'a> {
     engine: &'a Arc<Engine>,
     runtime: Arc<dyn Runtime>,
-    /// Boxed, so that the future of a call stays small enough for what allocators keep at hand.
+    /// Boxed, so that the future of a call stays below 1 KiB, up to which glibc's allocator keeps
+    /// blocks at hand for each thread.
     plan: Box<Plan>,
     patience: Patience,
     started: Duration,

@@ -19,9 +19,9 @@ thread_local! {
 
 /// Whether the caller is in the context of this runtime.
 ///
-/// To ask tokio takes a handle, and all threads of a runtime count its owners in one place: with
-/// many callers that costs as much as all the rest of a lock. So what was found is remembered for
-/// as long as the thread runs the same task. A task that has been in the context of two runtimes,
+/// To ask tokio takes a handle, whose owners all threads of a runtime count in one place, and a pair
+/// of acquire and release asks some fourteen times. So what was found is remembered for as long as
+/// the thread runs the same task. A task that has been in the context of two runtimes,
 /// one inside the other, may be told the wrong one of them a little too long: a new timer asks again.
 pub(super) fn is_inside(id: Id) -> bool {
     let task = task::try_id();
