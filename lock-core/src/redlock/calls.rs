@@ -2,47 +2,17 @@
 //! longer waits for is driven to its end in the background.
 
 use std::future::poll_fn;
-use std::mem;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::attempt::Attempt;
+use super::call::{Done, Purpose, Vote, call, probe};
 use super::pending::Pending;
-use super::protocol::{AcquireAnswer, KeyAnswer, NodeSet};
-use crate::node::{Command, NodeError, NodeErrorKind, Reply};
+use super::protocol::{AcquireAnswer, NodeSet};
+use crate::node::{Command, NodeErrorKind};
 use crate::runtime::BoxFuture;
-
-/// What a call is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Acquire,
-    /// Sets the key again at a node that forgot it.
-    Heal,
-    Extend,
-    Release,
-}
-
-/// A call that came to its end.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) node: usize,
-    pub(crate) vote: Vote,
-}
-
-/// What a call brought.
-#[derive(Debug)]
-pub(crate) enum Vote {
-    Acquire {
-        vote: Result<AcquireAnswer, NodeError>,
-        /// The attempt was over when it had just been sent, so it may have taken effect behind the
-        /// release.
-        may_be_behind: bool,
-    },
-    Extend(Result<KeyAnswer, NodeError>),
-    Release(Result<KeyAnswer, NodeError>),
-}
 
 /// The calls of one attempt that are under way.
 #[derive(Debug)]
@@ -69,8 +39,8 @@ impl std::fmt::Debug for Timer {
 impl Calls {
     pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
+            pending: Pending::with_capacity(attempt.quorum().nodes()),
             attempt,
-            pending: Pending::default(),
             timer: None,
             now: Some(now),
         }
@@ -90,22 +60,14 @@ impl Calls {
     ) {
         let attempt = Arc::clone(&self.attempt);
         let call = call(attempt, node, purpose, command, within);
-        self.pending.push(Box::pin(call));
+        self.pending.push(call);
     }
 
     /// Adds the call that finds out how a suspect node is.
     pub(crate) fn start_probe(&mut self, node: usize, command: Command, within: Duration) {
         let attempt = Arc::clone(&self.attempt);
-        let probe = Probe {
-            attempt: Arc::clone(&attempt),
-            node,
-        };
-        let call = call(attempt, node, Purpose::Acquire, command, within);
-        self.pending.push(Box::pin(async move {
-            let done = call.await;
-            drop(probe);
-            done
-        }));
+        let probe = probe(attempt, node, command, within);
+        self.pending.push(Box::pin(probe));
     }
 
     /// Adds a release of the attempt's key at every node where it may be, and says which.
@@ -192,94 +154,11 @@ impl Calls {
 impl Drop for Calls {
     fn drop(&mut self) {
         if !self.pending.is_empty() {
-            let pending = mem::take(&mut self.pending);
+            let pending = self.pending.take();
             let rest = settle(Arc::clone(&self.attempt), pending);
             self.attempt.runtime.spawn(Box::pin(rest));
         }
     }
-}
-
-/// Frees a suspect node for the next probe when this one has ended, in whatever way.
-struct Probe {
-    attempt: Arc<Attempt>,
-    node: usize,
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        self.attempt.member(self.node).probe_ended();
-    }
-}
-
-async fn call(
-    attempt: Arc<Attempt>,
-    node: usize,
-    purpose: Purpose,
-    command: Command,
-    within: Duration,
-) -> Done {
-    let mut may_be_behind = false;
-    let mut result = send(
-        &attempt,
-        node,
-        purpose,
-        &command,
-        within,
-        &mut may_be_behind,
-    )
-    .await;
-    if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-        // The server does not know the script, so nothing ran: sends its source. Boxed, as all
-        // rare things here, so that a call stays small and cheap to move.
-        let command = command.with_source();
-        let sent = send(
-            &attempt,
-            node,
-            purpose,
-            &command,
-            within,
-            &mut may_be_behind,
-        );
-        result = Box::pin(sent).await;
-    }
-    let operation = command.operation();
-    let key_answer = |reply| KeyAnswer::read(operation, &reply);
-    let vote = match purpose {
-        Purpose::Acquire | Purpose::Heal => Vote::Acquire {
-            vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
-            may_be_behind,
-        },
-        Purpose::Extend => Vote::Extend(result.and_then(key_answer)),
-        Purpose::Release => Vote::Release(result.and_then(key_answer)),
-    };
-    Done { node, vote }
-}
-
-/// Sends one command. What sets or extends a key is not sent when its attempt is over, as it would
-/// run behind its own release; a release always is.
-async fn send(
-    attempt: &Attempt,
-    node: usize,
-    purpose: Purpose,
-    command: &Command,
-    within: Duration,
-    may_be_behind: &mut bool,
-) -> Result<Reply, NodeError> {
-    if purpose != Purpose::Release && attempt.is_over() {
-        return Err(NodeError::not_sent("not asked: the attempt is over"));
-    }
-    let mut execute = pin!(attempt.member(node).execute(command, within));
-    let mut is_first = true;
-    poll_fn(|cx| {
-        let poll = execute.as_mut().poll(cx);
-        // A call counts from its first poll: a release that follows if the attempt is not over yet
-        // goes behind it.
-        if mem::take(&mut is_first) {
-            *may_be_behind = attempt.is_over();
-        }
-        poll
-    })
-    .await
 }
 
 /// Drives calls to their end and does what their answers ask for.
@@ -309,8 +188,7 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
             (attempt.is_over() && may_be_set && may_be_left).then(|| {
                 let command = attempt.release_command();
                 let within = attempt.within(node);
-                let release = call(Arc::clone(attempt), node, Purpose::Release, command, within);
-                Box::pin(release) as BoxFuture<'static, Done>
+                call(Arc::clone(attempt), node, Purpose::Release, command, within)
             })
         }
         Vote::Extend(answer) => {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Done, Purpose, Vote};
+use super::call::{Done, Purpose, Vote};
+use super::calls::Calls;
 use super::heal;
 use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
 use crate::error::ExtendError;

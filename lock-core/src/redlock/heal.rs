@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::calls::{Calls, Purpose};
+use super::call::Purpose;
+use super::calls::Calls;
 use super::protocol::Timing;
 use crate::node::Command;
 

@@ -1,15 +1,16 @@
 //! One node of a lock, and what is known of it.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
-
-use futures::FutureExt;
 
 use super::attempt::nanos;
 use super::protocol::{Admission, Debts, Health};
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
+use crate::runtime::BoxFuture;
 use crate::trace;
 
 /// After so many times of what it was allowed, a probe is no longer waited for: its caller may hold
@@ -53,27 +54,23 @@ impl Member {
 
     /// Sends one command and learns from what comes back how the node is. A client that panics
     /// takes neither the caller along nor the calls to other nodes that one task drives.
-    pub(crate) async fn execute(
-        &self,
-        command: &Command,
-        within: Duration,
-    ) -> Result<Reply, NodeError> {
-        // Not by the impl for `Arc`, which would box the future once more.
-        let execute = async { (*self.node).execute(command, within).await };
-        // What the client has left half done is its own: the node is one that failed.
-        let caught = AssertUnwindSafe(execute).catch_unwind().await;
-        let result = caught.unwrap_or_else(|_| Err(NodeError::connection("the client panicked")));
+    pub(crate) fn execute<'c>(&'c self, command: &'c Command, within: Duration) -> Execute<'c> {
+        Execute {
+            member: self,
+            command,
+            within,
+            call: None,
+        }
+    }
+
+    fn learn(&self, command: &Command, within: Duration, result: &Result<Reply, NodeError>) {
         match result.as_ref().map_err(NodeError::kind) {
             Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
             Err(NodeErrorKind::NoAnswer) => self.overdue(within),
             Err(_) => {}
         }
-        trace::answer(
-            &self.label,
-            command.operation().name(),
-            result.as_ref().err(),
-        );
-        result
+        let operation = command.operation().name();
+        trace::answer(&self.label, operation, result.as_ref().err());
     }
 
     /// Whether an acquire may ask the node at `now`, which then has `within` to answer. A probe
@@ -168,5 +165,37 @@ impl Member {
                 Err(other) => seen = other,
             }
         }
+    }
+}
+
+/// See [`Member::execute`].
+#[must_use]
+pub(crate) struct Execute<'c> {
+    member: &'c Member,
+    command: &'c Command,
+    within: Duration,
+    /// `None` before the first poll.
+    call: Option<BoxFuture<'c, Result<Reply, NodeError>>>,
+}
+
+impl Future for Execute<'_> {
+    type Output = Result<Reply, NodeError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let (node, command, within) = (&this.member.node, this.command, this.within);
+        // Not by the impl for `Arc`, which would box the future once more.
+        let poll = || {
+            let call = || (**node).execute(command, within);
+            this.call.get_or_insert_with(call).as_mut().poll(cx)
+        };
+        // What the client has left half done is its own: the node is one that failed.
+        let poll = catch_unwind(AssertUnwindSafe(poll));
+        let panicked = |_| Poll::Ready(Err(NodeError::connection("the client panicked")));
+        let poll = poll.unwrap_or_else(panicked);
+        if let Poll::Ready(result) = &poll {
+            this.member.learn(command, within, result);
+        }
+        poll
     }
 }

@@ -3,6 +3,7 @@
 mod acquire;
 mod attempt;
 mod builder;
+mod call;
 mod calls;
 mod collector;
 mod engine;

@@ -2,34 +2,78 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::task::AtomicWaker;
 
 use crate::runtime::BoxFuture;
 
 /// Futures that are polled in turn, first those that were added first (rule N12). So what a node
 /// answers is heard in order, too.
 ///
-/// All are polled whenever one of them wakes the task: with as few as a lock has nodes, that is
-/// cheaper than to keep account of who woke it.
+/// Only those that asked for it are polled again: a poll goes through a whole client, and the
+/// answer of one node would cost a poll at each. Nor are they polled because somebody else waits for
+/// them now.
 pub(crate) struct Pending<T> {
-    futures: Vec<BoxFuture<'static, T>>,
+    calls: Vec<Call<T>>,
+    waiter: Arc<AtomicWaker>,
+}
+
+struct Call<T> {
+    future: BoxFuture<'static, T>,
+    /// `None` before the first poll.
+    bell: Option<Bell>,
+}
+
+/// What a future wakes.
+struct Bell {
+    waker: Waker,
+    /// The inside of that waker.
+    rung: Arc<Rung>,
+}
+
+struct Rung {
+    /// Whether the future asked to be polled again.
+    is_rung: AtomicBool,
+    waiter: Arc<AtomicWaker>,
 }
 
 impl<T> Pending<T> {
+    /// None yet, with room for so many.
+    pub(crate) fn with_capacity(calls: usize) -> Self {
+        Self {
+            calls: Vec::with_capacity(calls),
+            waiter: Arc::default(),
+        }
+    }
+
+    /// All of them, for somebody else to wait for.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            calls: mem::take(&mut self.calls),
+            waiter: Arc::clone(&self.waiter),
+        }
+    }
+
     pub(crate) fn push(&mut self, future: BoxFuture<'static, T>) {
-        self.futures.push(future);
+        self.calls.push(Call { future, bell: None });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.futures.is_empty()
+        self.calls.is_empty()
     }
 
     /// What the next one that is ready brings, or `None` if none is left.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        for (index, future) in self.futures.iter_mut().enumerate() {
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+        // Before it is looked who has rung: who rings from here on wakes this waiter.
+        self.waiter.register(cx.waker());
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if let Poll::Ready(output) = call.poll(&self.waiter) {
                 // In order: those behind may not have been polled yet.
-                drop(self.futures.remove(index));
+                drop(self.calls.remove(index));
                 return Poll::Ready(Some(output));
             }
         }
@@ -46,38 +90,76 @@ impl<T> Pending<T> {
     }
 }
 
-impl<T> Default for Pending<T> {
-    fn default() -> Self {
+impl<T> Call<T> {
+    /// Polls the future for the first time, or if it asked for it.
+    fn poll(&mut self, waiter: &Arc<AtomicWaker>) -> Poll<T> {
+        let bell = match &mut self.bell {
+            Some(bell) if !bell.rung.take() => return Poll::Pending,
+            Some(bell) => bell,
+            bell => bell.insert(Bell::new(waiter)),
+        };
+        let mut cx = Context::from_waker(&bell.waker);
+        self.future.as_mut().poll(&mut cx)
+    }
+}
+
+impl Bell {
+    fn new(waiter: &Arc<AtomicWaker>) -> Self {
+        let rung = Arc::new(Rung {
+            is_rung: AtomicBool::new(false),
+            waiter: Arc::clone(waiter),
+        });
         Self {
-            futures: Vec::new(),
+            waker: Waker::from(Arc::clone(&rung)),
+            rung,
         }
+    }
+}
+
+impl Rung {
+    fn take(&self) -> bool {
+        // Most have not rung: they are looked at, not written to.
+        self.is_rung.load(Ordering::Relaxed) && self.is_rung.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for Rung {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_rung.store(true, Ordering::Release);
+        self.waiter.wake();
     }
 }
 
 impl<T> Extend<BoxFuture<'static, T>> for Pending<T> {
     fn extend<I: IntoIterator<Item = BoxFuture<'static, T>>>(&mut self, futures: I) {
-        self.futures.extend(futures);
+        futures.into_iter().for_each(|future| self.push(future));
     }
 }
 
 impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pending({})", self.futures.len())
+        write!(f, "Pending({})", self.calls.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
 
     use futures::FutureExt;
 
     use super::*;
 
-    /// Futures that note each poll, and are ready at the poll that is given for each.
+    /// Futures that note each poll, are ready at the poll that is given for each, and ask for the
+    /// next one until then.
     fn futures(ready_at: &[usize]) -> (Pending<usize>, Arc<Mutex<Vec<usize>>>) {
         let polls = Arc::new(Mutex::new(Vec::new()));
-        let mut pending = Pending::default();
+        let mut pending = Pending::with_capacity(0);
         for (number, ready_at) in ready_at.iter().copied().enumerate() {
             pending.push(noting(number, ready_at, &polls));
         }
@@ -90,7 +172,8 @@ mod tests {
         polls: &Arc<Mutex<Vec<usize>>>,
     ) -> BoxFuture<'static, usize> {
         let (polls, mut left) = (Arc::clone(polls), ready_at);
-        Box::pin(poll_fn(move |_| {
+        Box::pin(poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
             polls.lock().unwrap().push(number);
             left -= 1;
             if left == 0 {
@@ -127,5 +210,87 @@ mod tests {
         let (mut pending, _) = futures(&[1]);
         assert_eq!(pending.next().now_or_never(), Some(Some(0)));
         assert_eq!(pending.next().now_or_never(), Some(None));
+    }
+
+    type Polls = Mutex<Vec<(usize, Waker)>>;
+
+    /// Futures that never end. They note each poll, and the waker that came with it.
+    fn quiet(futures: usize) -> (Pending<()>, Arc<Polls>) {
+        let polls = Arc::new(Mutex::new(Vec::new()));
+        let mut pending = Pending::with_capacity(0);
+        for number in 0..futures {
+            let polls = Arc::clone(&polls);
+            pending.push(Box::pin(poll_fn(move |cx| {
+                polls.lock().unwrap().push((number, cx.waker().clone()));
+                Poll::Pending
+            })));
+        }
+        (pending, polls)
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Who is polled when this waiter looks.
+    fn polled(
+        pending: &mut Pending<()>,
+        polls: &Polls,
+        waiter: &Arc<Woken>,
+    ) -> Vec<(usize, Waker)> {
+        let waker = Waker::from(Arc::clone(waiter));
+        let poll = pending.poll_next(&mut Context::from_waker(&waker));
+        assert!(poll.is_pending());
+        polls.lock().unwrap().split_off(0)
+    }
+
+    fn numbers(polls: &[(usize, Waker)]) -> Vec<usize> {
+        polls.iter().map(|(number, _)| *number).collect()
+    }
+
+    #[test]
+    fn who_did_not_ask_for_it_is_not_polled_again() {
+        let (mut pending, polls) = quiet(3);
+        let waiter = Arc::new(Woken::default());
+        let first = polled(&mut pending, &polls, &waiter);
+        assert_eq!(numbers(&first), [0, 1, 2]);
+        assert_eq!(numbers(&polled(&mut pending, &polls, &waiter)), []);
+        first[1].1.wake_by_ref();
+        assert_eq!(numbers(&polled(&mut pending, &polls, &waiter)), [1]);
+        assert_eq!(numbers(&polled(&mut pending, &polls, &waiter)), []);
+    }
+
+    #[test]
+    fn the_waiter_is_woken_once_before_it_looks() {
+        let (mut pending, polls) = quiet(2);
+        let waiter = Arc::new(Woken::default());
+        let wakes = || waiter.0.swap(0, Ordering::Relaxed);
+        let first = polled(&mut pending, &polls, &waiter);
+        assert_eq!(wakes(), 0);
+        first[0].1.wake_by_ref();
+        first[0].1.wake_by_ref();
+        assert_eq!(wakes(), 1);
+        polled(&mut pending, &polls, &waiter);
+        first[0].1.wake_by_ref();
+        first[1].1.wake_by_ref();
+        assert_eq!(wakes(), 1);
+        assert_eq!(numbers(&polled(&mut pending, &polls, &waiter)), [0, 1]);
+    }
+
+    #[test]
+    fn another_waiter_takes_over_without_a_poll() {
+        let (mut pending, polls) = quiet(2);
+        let [one, other] = [(), ()].map(|()| Arc::new(Woken::default()));
+        let first = polled(&mut pending, &polls, &one);
+        first[0].1.wake_by_ref();
+        assert_eq!(numbers(&polled(&mut pending, &polls, &other)), [0]);
+        first[1].1.wake_by_ref();
+        let wakes = [one, other].map(|waiter| waiter.0.load(Ordering::Relaxed));
+        assert_eq!(wakes, [1, 1]);
     }
 }

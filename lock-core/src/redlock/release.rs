@@ -7,7 +7,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use futures::channel::oneshot;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Vote};
+use super::call::Vote;
+use super::calls::Calls;
 use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
 use crate::error::ReleaseError;
 use crate::trace;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::calls::{Calls, Done, Purpose, Vote};
+use super::call::{Done, Purpose, Vote};
+use super::calls::Calls;
 use super::protocol::{AcquireRound, AcquireStep, Admission, Asking, NodeSet, Tell, anchor_order};
 use crate::node::{Command, NodeError};
 

@@ -1,0 +1,159 @@
+//! One call: a command for one node, from its first poll to what the answer means.
+
+use std::future::poll_fn;
+use std::mem;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::attempt::Attempt;
+use super::protocol::{AcquireAnswer, KeyAnswer};
+use crate::node::{Command, NodeError, Operation, Reply};
+use crate::runtime::BoxFuture;
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Acquire,
+    /// Sets the key again at a node that forgot it.
+    Heal,
+    Extend,
+    Release,
+}
+
+/// A call that came to its end.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) node: usize,
+    pub(crate) vote: Vote,
+}
+
+/// What a call brought.
+#[derive(Debug)]
+pub(crate) enum Vote {
+    Acquire {
+        vote: Result<AcquireAnswer, NodeError>,
+        /// The attempt was over when it had just been sent, so it may have taken effect behind the
+        /// release.
+        may_be_behind: bool,
+    },
+    Extend(Result<KeyAnswer, NodeError>),
+    Release(Result<KeyAnswer, NodeError>),
+}
+
+/// One call, as long as it takes.
+///
+/// No `async fn`, whose future holds each argument twice: the calls of a lock go from core to core,
+/// and what counts there is how much of the cache they take.
+pub(super) fn call(
+    attempt: Arc<Attempt>,
+    node: usize,
+    purpose: Purpose,
+    command: Command,
+    within: Duration,
+) -> BoxFuture<'static, Done> {
+    Box::pin(async move {
+        let mut may_be_behind = false;
+        let mut result = send(
+            &attempt,
+            node,
+            purpose,
+            &command,
+            within,
+            &mut may_be_behind,
+        )
+        .await;
+        if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
+            // The server does not know the script, so nothing ran: sends its source. Boxed, as all
+            // rare things here.
+            let command = command.with_source();
+            let sent = send(
+                &attempt,
+                node,
+                purpose,
+                &command,
+                within,
+                &mut may_be_behind,
+            );
+            result = Box::pin(sent).await;
+        }
+        let vote = Vote::read(purpose, command.operation(), result, may_be_behind);
+        Done { node, vote }
+    })
+}
+
+/// The call that finds out how a suspect node is.
+pub(super) async fn probe(
+    attempt: Arc<Attempt>,
+    node: usize,
+    command: Command,
+    within: Duration,
+) -> Done {
+    let probe = Probe {
+        attempt: Arc::clone(&attempt),
+        node,
+    };
+    let done = call(attempt, node, Purpose::Acquire, command, within).await;
+    drop(probe);
+    done
+}
+
+/// Frees a suspect node for the next probe when this one has ended, in whatever way.
+struct Probe {
+    attempt: Arc<Attempt>,
+    node: usize,
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.attempt.member(self.node).probe_ended();
+    }
+}
+
+impl Vote {
+    fn read(
+        purpose: Purpose,
+        operation: &Operation,
+        result: Result<Reply, NodeError>,
+        may_be_behind: bool,
+    ) -> Self {
+        let key_answer = |reply| KeyAnswer::read(operation, &reply);
+        match purpose {
+            Purpose::Acquire | Purpose::Heal => Self::Acquire {
+                vote: result.and_then(|reply| AcquireAnswer::read(operation, reply)),
+                may_be_behind,
+            },
+            Purpose::Extend => Self::Extend(result.and_then(key_answer)),
+            Purpose::Release => Self::Release(result.and_then(key_answer)),
+        }
+    }
+}
+
+/// Sends one command. What sets or extends a key is not sent when its attempt is over, as it would
+/// run behind its own release; a release always is.
+fn send<'c>(
+    attempt: &'c Attempt,
+    node: usize,
+    purpose: Purpose,
+    command: &'c Command,
+    within: Duration,
+    may_be_behind: &'c mut bool,
+) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'c {
+    let mut execute = attempt.member(node).execute(command, within);
+    let mut is_first = true;
+    poll_fn(move |cx| {
+        let is_first = mem::take(&mut is_first);
+        if is_first && purpose != Purpose::Release && attempt.is_over() {
+            return Poll::Ready(Err(NodeError::not_sent("not asked: the attempt is over")));
+        }
+        let poll = execute.poll_unpin(cx);
+        // A call counts from its first poll: a release that follows if the attempt is not over yet
+        // goes behind it.
+        if is_first {
+            *may_be_behind = attempt.is_over();
+        }
+        poll
+    })
+}
