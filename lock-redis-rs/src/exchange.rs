@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use lock_core::{Command, NodeError, Reply};
 use redis::{RedisError, RedisResult, Value};
 
@@ -14,26 +15,28 @@ use crate::rt::Instant;
 use crate::watch::Watch;
 
 /// Sends the command, at most once, and waits for its reply.
-pub(crate) async fn execute(
-    connector: &Arc<Connector>,
-    command: &Command,
+///
+/// No `async fn`, whose future holds each argument twice: five of them for each acquire and each
+/// release go from core to core, and what counts there is how much of the cache they take.
+pub(crate) fn execute<'c>(
+    connector: &'c Arc<Connector>,
+    command: &'c Command,
     within: Duration,
-) -> Result<Reply, NodeError> {
-    match connector.admit(command, within)? {
-        Admission::Send(link, watch) => {
-            let cmd = command.packed(pack);
-            let marks = link.marks();
-            let mut call = Call::new(connector, command, link, marks);
-            let request = call.link.request(cmd);
-            let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
-            let answer = watch.limit(request, within).await;
-            call.end(answer, within)
-        }
-        Admission::Wait(ticket, watch) => {
-            // Boxed, so that the common call has no room for it and is cheap to move.
-            Box::pin(execute_queued(connector, command, within, ticket, &watch)).await
-        }
-    }
+) -> BoxFuture<'c, Result<Reply, NodeError>> {
+    Box::pin(async move {
+        let (link, watch) = match connector.admit(command, within)? {
+            Admission::Send(link, watch) => (link, watch),
+            Admission::Wait(ticket, watch) => {
+                // Boxed, so that the common call has no room for it.
+                return Box::pin(execute_queued(connector, command, within, ticket, watch)).await;
+            }
+        };
+        let mut call = Call::new(connector, command, link);
+        let request = call.link.request(command.packed(pack));
+        let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
+        let answer = watch.limit(request, within).await;
+        call.end(answer, within)
+    })
 }
 
 #[cold]
@@ -42,7 +45,7 @@ async fn execute_queued(
     command: &Command,
     within: Duration,
     ticket: Ticket,
-    watch: &Watch,
+    watch: Arc<Watch>,
 ) -> Result<Reply, NodeError> {
     let start = Instant::now();
     let place = Waiting {
@@ -96,24 +99,25 @@ struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
-    fn new(
-        connector: &'c Arc<Connector>,
-        command: &'c Command,
-        link: Arc<Link>,
-        marks: Marks,
-    ) -> Self {
+    fn new(connector: &'c Arc<Connector>, command: &'c Command, link: Arc<Link>) -> Self {
         Self {
             connector,
             command,
+            marks: link.marks(),
             link,
-            marks,
             ended: false,
         }
     }
 
     /// A call that waited for the connection, and so was sent when nothing had happened on it.
     fn queued(connector: &'c Arc<Connector>, command: &'c Command, link: Arc<Link>) -> Self {
-        Self::new(connector, command, link, Marks::default())
+        Self {
+            connector,
+            command,
+            marks: Marks::default(),
+            link,
+            ended: false,
+        }
     }
 
     fn end(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use redis::aio::ConnectionLike;
@@ -145,10 +146,20 @@ impl RedisRsNode {
 
 #[async_trait]
 impl RedisNode for RedisRsNode {
-    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+    // What `async_trait` makes of an `async fn`, without a future of its own around the other.
+    fn execute<'n, 'c, 'f>(
+        &'n self,
+        command: &'c Command,
+        within: Duration,
+    ) -> BoxFuture<'f, Result<Reply, NodeError>>
+    where
+        'n: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
         match &self.way {
-            Way::Own(connector) => exchange::execute(connector, command, within).await,
-            Way::Lent(lent) => lent.execute(command, within).await,
+            Way::Own(connector) => exchange::execute(connector, command, within),
+            Way::Lent(lent) => Box::pin(lent.execute(command, within)),
         }
     }
 

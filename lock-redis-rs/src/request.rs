@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use pin_project_lite::pin_project;
 use redis::{Cmd, RedisResult, Value};
 
 use crate::rt::unconstrained;
@@ -19,13 +20,13 @@ use crate::wire::Wire;
 const KEPT: usize = 256;
 
 thread_local! {
-    static IDLE: RefCell<Vec<Box<dyn Place>>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Vec<Pin<Box<dyn Place>>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A request with its connection and its command inside. It is sent at the first poll.
 pub(crate) struct Request {
     /// `None` while it is dropped.
-    place: Option<Box<dyn Place>>,
+    place: Option<Pin<Box<dyn Place>>>,
 }
 
 impl Request {
@@ -33,7 +34,7 @@ impl Request {
         // A thread that is about to end has none.
         let idle = IDLE.try_with(|idle| idle.borrow_mut().pop());
         let mut place = idle.ok().flatten().unwrap_or_else(place);
-        place.fill(wire, cmd);
+        place.as_mut().fill(wire, cmd);
         Self { place: Some(place) }
     }
 }
@@ -43,7 +44,7 @@ impl Future for Request {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.place {
-            Some(place) => place.poll(cx),
+            Some(place) => place.as_mut().poll(cx),
             None => Poll::Pending,
         }
     }
@@ -52,7 +53,7 @@ impl Future for Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(mut place) = self.place.take() {
-            place.empty();
+            place.as_mut().empty();
             let keep = |idle: &RefCell<Vec<_>>| {
                 let mut idle = idle.borrow_mut();
                 if idle.len() < KEPT {
@@ -66,24 +67,27 @@ impl Drop for Request {
 
 /// Room for one request after the other, whose type has no name.
 trait Place: Send {
-    fn fill(&mut self, wire: Wire, cmd: Arc<Cmd>);
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RedisResult<Value>>;
-    fn empty(&mut self);
+    fn fill(self: Pin<&mut Self>, wire: Wire, cmd: Arc<Cmd>);
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<RedisResult<Value>>;
+    fn empty(self: Pin<&mut Self>);
 }
 
-struct PlaceFor<F> {
-    send: fn(Wire, Arc<Cmd>) -> F,
-    request: Pin<Box<Option<F>>>,
+pin_project! {
+    struct PlaceFor<F> {
+        send: fn(Wire, Arc<Cmd>) -> F,
+        #[pin]
+        request: Option<F>,
+    }
 }
 
-fn place() -> Box<dyn Place> {
+fn place() -> Pin<Box<dyn Place>> {
     fn place_for<F>(send: fn(Wire, Arc<Cmd>) -> F) -> PlaceFor<F> {
         PlaceFor {
             send,
-            request: Box::pin(None),
+            request: None,
         }
     }
-    Box::new(place_for(|wire, cmd| unconstrained(send(wire, cmd))))
+    Box::pin(place_for(|wire, cmd| unconstrained(send(wire, cmd))))
 }
 
 async fn send(mut wire: Wire, cmd: Arc<Cmd>) -> RedisResult<Value> {
@@ -91,18 +95,20 @@ async fn send(mut wire: Wire, cmd: Arc<Cmd>) -> RedisResult<Value> {
 }
 
 impl<F: Future<Output = RedisResult<Value>> + Send> Place for PlaceFor<F> {
-    fn fill(&mut self, wire: Wire, cmd: Arc<Cmd>) {
-        self.request.set(Some((self.send)(wire, cmd)));
+    fn fill(self: Pin<&mut Self>, wire: Wire, cmd: Arc<Cmd>) {
+        let mut place = self.project();
+        let request = (place.send)(wire, cmd);
+        place.request.set(Some(request));
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RedisResult<Value>> {
-        match self.request.as_mut().as_pin_mut() {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<RedisResult<Value>> {
+        match self.project().request.as_pin_mut() {
             Some(request) => request.poll(cx),
             None => Poll::Pending,
         }
     }
 
-    fn empty(&mut self) {
-        self.request.set(None);
+    fn empty(self: Pin<&mut Self>) {
+        self.project().request.set(None);
     }
 }

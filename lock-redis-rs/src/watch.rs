@@ -141,19 +141,20 @@ impl Watch {
         locked(&self.lists[list].0)
     }
 
-    /// Waits for the future, at most until `within` from now; `None` says that it took longer.
+    /// Waits for the future, at most until `within` from its first poll; `None` says that it took
+    /// longer.
     pub(crate) fn limit<F: Future + Unpin>(&self, future: F, within: Duration) -> Limited<'_, F> {
         Limited {
             future,
             watch: self,
-            deadline: after(within),
             within,
             seat: None,
         }
     }
 
     /// Takes a place in the list; `None` if nobody would come to look.
-    fn enter(&self, deadline: Instant, within: Duration, waker: &Waker) -> Option<Seat> {
+    fn enter(&self, within: Duration, waker: &Waker) -> Option<Seat> {
+        let deadline = after(within);
         let list = list_of_thread();
         let mut calls = self.list(list);
         if calls.stopped {
@@ -308,7 +309,6 @@ async fn keep(keeper: Keeper, runtime: Runtime) {
 pub(crate) struct Limited<'w, F> {
     future: F,
     watch: &'w Watch,
-    deadline: Instant,
     within: Duration,
     seat: Option<Seat>,
 }
@@ -325,7 +325,7 @@ impl<F: Future + Unpin> Future for Limited<'_, F> {
         let may_wait = match self.seat {
             Some(seat) => self.watch.may_wait(seat, cx.waker()),
             None => {
-                self.seat = self.watch.enter(self.deadline, self.within, cx.waker());
+                self.seat = self.watch.enter(self.within, cx.waker());
                 self.seat.is_some()
             }
         };
