@@ -1,10 +1,12 @@
 //! One call: a command goes out, its reply comes back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fred::error::{Error, ErrorKind};
 use fred::types::Resp3Frame;
+use futures::future::BoxFuture;
 use lock_core::{Command, NodeError, Reply};
 use tokio::time::timeout;
 
@@ -14,24 +16,28 @@ use crate::link::{Link, Marks};
 use crate::queue::{Outcome, Sent, Ticket};
 
 /// Sends the command, at most once, and waits for its reply.
-pub(crate) async fn execute(
-    connector: &Arc<Connector>,
-    command: &Command,
+///
+/// No `async fn`, whose future holds each argument twice: five of them for each acquire and each
+/// release go from core to core, and what counts there is how much of the cache they take.
+pub(crate) fn execute<'c>(
+    connector: &'c Arc<Connector>,
+    command: &'c Command,
     within: Duration,
-) -> Result<Reply, NodeError> {
-    match connector.admit(command, within)? {
-        Admission::Send(link) => {
-            let marks = link.marks();
-            let request = link.request(&command.packed(pack), within);
-            let mut call = Call::new(connector, command, link, marks);
-            let answer = call.link.answer(request).await;
-            call.end(answer, within)
-        }
-        Admission::Wait(ticket) => {
-            // Boxed, so that the common call has no room for it and is cheap to move.
-            Box::pin(execute_queued(connector, command, within, ticket)).await
-        }
-    }
+) -> BoxFuture<'c, Result<Reply, NodeError>> {
+    Box::pin(async move {
+        let link = match connector.admit(command, within)? {
+            Admission::Send(link) => link,
+            Admission::Wait(ticket) => {
+                // Boxed, so that the common call has no room for it.
+                return Box::pin(execute_queued(connector, command, within, ticket)).await;
+            }
+        };
+        let marks = link.marks();
+        let mut call = Call::new(connector, command, link, marks);
+        let request = pin!(call.link.request(&command.packed(pack), within));
+        let answer = call.link.answer(request).await;
+        call.end(answer, within)
+    })
 }
 
 #[cold]
@@ -56,7 +62,7 @@ async fn execute_queued(
     let mut call = Call::new(connector, command, link, Marks::default());
     let answer = match outcome {
         Outcome::Ready(answer) => answer,
-        Outcome::Pending(request) => call.link.answer(request).await,
+        Outcome::Pending(mut request) => call.link.answer(request.as_mut()).await,
     };
     call.end(answer, within)
 }

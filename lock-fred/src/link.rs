@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -112,9 +112,8 @@ impl Link {
     /// until its time is over.
     pub(crate) async fn answer(
         &self,
-        request: impl Future<Output = Result<Resp3Frame, Error>>,
+        mut request: Pin<&mut (impl Future<Output = Result<Resp3Frame, Error>> + ?Sized)>,
     ) -> Result<Resp3Frame, Error> {
-        let mut request = pin!(request);
         let end = self.end.notified();
         let ended = pin!(async {
             // Read after the request is in the queue and the notification on its way.

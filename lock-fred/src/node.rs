@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
+use futures::future::BoxFuture;
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
@@ -119,9 +120,19 @@ fn connectors(settings: &Arc<Settings>, timeout: Duration, count: usize) -> Box<
 
 #[async_trait]
 impl RedisNode for FredNode {
-    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+    // What `async_trait` makes of an `async fn`, without a future of its own around the other.
+    fn execute<'n, 'c, 'f>(
+        &'n self,
+        command: &'c Command,
+        within: Duration,
+    ) -> BoxFuture<'f, Result<Reply, NodeError>>
+    where
+        'n: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
         let connector = self.connector(command.operation().key());
-        exchange::execute(connector, command, within).await
+        exchange::execute(connector, command, within)
     }
 
     async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
