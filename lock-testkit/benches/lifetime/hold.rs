@@ -8,6 +8,7 @@ use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 use tokio::time::sleep;
 
+use crate::cpu::cpu_time;
 use crate::{BenchResult, LOCKS, NODES, TTL, usage};
 
 /// So many are acquired at a time.
@@ -43,11 +44,11 @@ pub(crate) async fn run(servers: &[RedisServer], hold: Duration) -> BenchResult<
     sleep(TTL).await;
 
     let start = Instant::now();
-    let (cpu, requests) = (usage::cpu_time()?, usage::requests(servers)?);
+    let (cpu, requests) = (cpu_time()?, usage::requests(servers)?);
     sleep(hold).await;
     let bytes = usage::memory()? - before;
     let held = start.elapsed();
-    let cpu = usage::cpu_time()?.saturating_sub(cpu);
+    let cpu = cpu_time()?.saturating_sub(cpu);
     let requests = usage::requests(servers)? - requests;
 
     check(servers, &guards).await?;

@@ -10,6 +10,8 @@
 
 #[path = "../shared/args.rs"]
 mod args;
+#[path = "../shared/cpu.rs"]
+mod cpu;
 mod hold;
 mod report;
 mod usage;

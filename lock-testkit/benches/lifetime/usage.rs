@@ -1,11 +1,9 @@
-//! What this process uses, and what servers were sent.
+//! The memory that this process uses, and what servers were sent.
 
 use std::fs;
-use std::time::Duration;
 
 use lock_core::Reply;
 use lock_testkit::RedisServer;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::BenchResult;
 
@@ -15,13 +13,6 @@ pub(crate) fn memory() -> BenchResult<f64> {
         .map_err(|error| format!("this system does not tell a process's memory: {error}"))?;
     let pages = statm.split(' ').nth(1).ok_or("/proc/self/statm is odd")?;
     Ok(pages.parse::<f64>()? * rustix::param::page_size() as f64)
-}
-
-/// How long all threads of the process have run on a core.
-pub(crate) fn cpu_time() -> BenchResult<Duration> {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let secs = Duration::from_secs(u64::try_from(time.tv_sec)?);
-    Ok(secs + Duration::from_nanos(u64::try_from(time.tv_nsec)?))
 }
 
 /// How many commands about locks clients have sent to the servers, whether they set, extend or

@@ -17,22 +17,21 @@ pub(crate) struct Effort {
     pub(crate) turns: usize,
     /// How long one turn of one side is.
     pub(crate) turn: Duration,
+    /// How often servers fail.
+    pub(crate) failures: usize,
 }
 
 impl Effort {
     pub(crate) const FULL: Self = Self {
         rounds: 5,
-        turns: 5,
+        turns: 10,
         turn: Duration::from_millis(120),
+        failures: 11,
     };
     pub(crate) const QUICK: Self = Self {
         rounds: 5,
         turns: 2,
         turn: Duration::from_millis(60),
+        failures: 5,
     };
-
-    /// How long each side is measured in one round.
-    pub(crate) fn round(&self) -> Duration {
-        self.turn * u32::try_from(self.turns).unwrap_or(u32::MAX)
-    }
 }

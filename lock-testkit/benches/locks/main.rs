@@ -10,6 +10,8 @@
 //! (see `raw`). With failing servers, `raw` is our own healthy value instead.
 
 mod args;
+#[path = "../shared/cpu.rs"]
+mod cpu;
 mod faults;
 mod healthy;
 mod ours;
@@ -66,13 +68,15 @@ fn main() -> BenchResult<()> {
         return Ok(());
     };
     let (shared, apart) = (Stage::shared()?, Stage::apart()?);
+    let one_core = Stage::one_core()?;
     let mut report = Report::new(args.json);
     report.start(args.effort.rounds);
     for (name, nodes, scenario) in &SCENARIOS {
         if args.wants(name) {
             let stage = match scenario {
                 Scenario::Parallel(_) => &shared,
-                Scenario::Sequential(_) | Scenario::Failing(_) => &apart,
+                Scenario::Sequential(_) => &apart,
+                Scenario::Failing(_) => &one_core,
             };
             let row = stage.run(*nodes, async |servers| {
                 run(servers, name, scenario, &args.effort).await

@@ -3,15 +3,21 @@
 //! One caller who waits for each answer leaves it to the kernel's mood whether client and server
 //! take turns on one core or wake each other across two, and that alone makes a pair take 45 or
 //! 250 µs, for minutes at a time and for one side more often than for the other. So where latency
-//! is measured, the client has a core and the servers have the rest, as if they were two machines.
-//! Where throughput is measured, both have all cores.
+//! is measured, the client has a core and the servers have the rest, as if they were two machines;
+//! and its runtime has one worker, since two on one core wake each other for nothing. Where
+//! throughput is measured, both have all cores.
+//!
+//! Where servers fail, all share one core. On two of them a client with fewer servers to write to has
+//! to sleep for their answers, and on a virtual machine waking up takes longer than the writes that
+//! it was spared. On one core nobody sleeps, and a pair takes what it costs. Servers that fail leave
+//! their part of the core to the others, so what the client does for a pair is told as well.
 
 use lock_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::BenchResult;
 
-/// Tokio's worker threads.
+/// Tokio's worker threads where client and servers share the cores.
 const WORKERS: usize = 2;
 const SERVERS: usize = 5;
 
@@ -28,6 +34,11 @@ impl Stage {
         Self::start(None)
     }
 
+    /// Client and servers share one core.
+    pub(crate) fn one_core() -> BenchResult<Self> {
+        Self::start(cores::one()?)
+    }
+
     /// The client has a core of its own, if there are two and the system can be told.
     pub(crate) fn apart() -> BenchResult<Self> {
         Self::start(cores::split()?)
@@ -38,7 +49,7 @@ impl Stage {
         builder.worker_threads(WORKERS).enable_all();
         let mut servers_on = None;
         if let Some(split) = split {
-            builder.on_thread_start(move || {
+            builder.worker_threads(1).on_thread_start(move || {
                 if let Err(error) = cores::keep_to(&split.client) {
                     eprintln!("a worker is not kept to its core: {error}");
                 }
@@ -93,6 +104,15 @@ mod cores {
         Ok(Some(Split { client, servers }))
     }
 
+    /// The first core for all; `None` if there is only one.
+    pub(super) fn one() -> io::Result<Option<Split>> {
+        let on_client = |split: Split| Split {
+            servers: split.client,
+            ..split
+        };
+        Ok(split()?.map(on_client))
+    }
+
     pub(super) fn keep_to(set: &Set) -> io::Result<()> {
         Ok(sched_setaffinity(None, set)?)
     }
@@ -124,6 +144,10 @@ mod cores {
     }
 
     pub(super) fn split() -> io::Result<Option<Split>> {
+        Ok(None)
+    }
+
+    pub(super) fn one() -> io::Result<Option<Split>> {
         Ok(None)
     }
 
