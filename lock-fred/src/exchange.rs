@@ -17,8 +17,8 @@ use crate::queue::{Outcome, Sent, Ticket};
 
 /// Sends the command, at most once, and waits for its reply.
 ///
-/// No `async fn`, whose future holds each argument twice: five of them for each acquire and each
-/// release go from core to core, and what counts there is how much of the cache they take.
+/// No `async fn`, whose future holds each argument twice: one for each node of each acquire and each
+/// release goes from core to core, and what counts there is how much of the cache they take.
 pub(crate) fn execute<'c>(
     connector: &'c Arc<Connector>,
     command: &'c Command,

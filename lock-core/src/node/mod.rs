@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::runtime::BoxFuture;
+
 pub use command::Command;
 pub use error::{NodeError, NodeErrorKind};
 pub use operation::{ExtendEntry, Operation};
@@ -88,32 +90,41 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     fn label(&self) -> &str;
 }
 
-#[async_trait]
-impl<N: RedisNode + ?Sized> RedisNode for Arc<N> {
-    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
-        (**self).execute(command, within).await
-    }
+/// Forwards to the node inside, whose futures need none around them.
+macro_rules! forward {
+    ($($pointer:ident),*) => {
+        $(#[async_trait]
+        impl<N: RedisNode + ?Sized> RedisNode for $pointer<N> {
+            fn execute<'n, 'c, 'f>(
+                &'n self,
+                command: &'c Command,
+                within: Duration,
+            ) -> BoxFuture<'f, Result<Reply, NodeError>>
+            where
+                'n: 'f,
+                'c: 'f,
+                Self: 'f,
+            {
+                (**self).execute(command, within)
+            }
 
-    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
-        (**self).subscribe(channel).await
-    }
+            fn subscribe<'n, 'c, 'f>(
+                &'n self,
+                channel: &'c [u8],
+            ) -> BoxFuture<'f, Result<Subscription, NodeError>>
+            where
+                'n: 'f,
+                'c: 'f,
+                Self: 'f,
+            {
+                (**self).subscribe(channel)
+            }
 
-    fn label(&self) -> &str {
-        (**self).label()
-    }
+            fn label(&self) -> &str {
+                (**self).label()
+            }
+        })*
+    };
 }
 
-#[async_trait]
-impl<N: RedisNode + ?Sized> RedisNode for Box<N> {
-    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
-        (**self).execute(command, within).await
-    }
-
-    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
-        (**self).subscribe(channel).await
-    }
-
-    fn label(&self) -> &str {
-        (**self).label()
-    }
-}
+forward!(Arc, Box);

@@ -85,19 +85,23 @@ pub(super) fn call(
 }
 
 /// The call that finds out how a suspect node is.
-pub(super) async fn probe(
+pub(super) fn probe(
     attempt: Arc<Attempt>,
     node: usize,
     command: Command,
     within: Duration,
-) -> Done {
+) -> BoxFuture<'static, Done> {
+    // Made here, since what is never polled never begins.
     let probe = Probe {
         attempt: Arc::clone(&attempt),
         node,
     };
-    let done = call(attempt, node, Purpose::Acquire, command, within).await;
-    drop(probe);
-    done
+    let call = call(attempt, node, Purpose::Acquire, command, within);
+    Box::pin(async move {
+        let done = call.await;
+        drop(probe);
+        done
+    })
 }
 
 /// Frees a suspect node for the next probe when this one has ended, in whatever way.

@@ -67,7 +67,7 @@ impl Calls {
     pub(crate) fn start_probe(&mut self, node: usize, command: Command, within: Duration) {
         let attempt = Arc::clone(&self.attempt);
         let probe = probe(attempt, node, command, within);
-        self.pending.push(Box::pin(probe));
+        self.pending.push(probe);
     }
 
     /// Adds a release of the attempt's key at every node where it may be, and says which.

@@ -183,19 +183,35 @@ impl Future for Execute<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let (node, command, within) = (&this.member.node, this.command, this.within);
-        // Not by the impl for `Arc`, which would box the future once more.
-        let poll = || {
-            let call = || (**node).execute(command, within);
-            this.call.get_or_insert_with(call).as_mut().poll(cx)
+        let poll = match contained(|| this.poll_call(cx)) {
+            Ok(poll) => poll,
+            Err(panicked) => {
+                // What the client has left half done is its own, and may panic once more.
+                let call = this.call.take();
+                contained(|| drop(call)).ok();
+                Poll::Ready(Err(panicked))
+            }
         };
-        // What the client has left half done is its own: the node is one that failed.
-        let poll = catch_unwind(AssertUnwindSafe(poll));
-        let panicked = |_| Poll::Ready(Err(NodeError::connection("the client panicked")));
-        let poll = poll.unwrap_or_else(panicked);
         if let Poll::Ready(result) = &poll {
-            this.member.learn(command, within, result);
+            this.member.learn(this.command, this.within, result);
         }
         poll
     }
+}
+
+impl Execute<'_> {
+    fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, NodeError>> {
+        // Not by the impl for `Arc`, which would box the future once more.
+        let call = || (*self.member.node).execute(self.command, self.within);
+        let poll = self.call.get_or_insert_with(call).as_mut().poll(cx);
+        if poll.is_ready() {
+            self.call = None;
+        }
+        poll
+    }
+}
+
+/// Runs the client's code. A panic of it is the error of a node that failed.
+fn contained<T>(client: impl FnOnce() -> T) -> Result<T, NodeError> {
+    catch_unwind(AssertUnwindSafe(client)).map_err(|_| NodeError::connection("the client panicked"))
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -17,6 +18,9 @@ use crate::runtime::BoxFuture;
 /// Only those that asked for it are polled again: a poll goes through a whole client, and the
 /// answer of one node would cost a poll at each. Nor are they polled because somebody else waits for
 /// them now.
+///
+/// Who waits holds these, and these hold his waker: so a task that waits for a client that never
+/// wakes anybody lives as long as the process.
 pub(crate) struct Pending<T> {
     calls: Vec<Call<T>>,
     waiter: Arc<AtomicWaker>,
@@ -50,7 +54,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// All of them, for somebody else to wait for.
+    /// All of them, for somebody else to wait for. This one is not waited for any more.
     pub(crate) fn take(&mut self) -> Self {
         Self {
             calls: mem::take(&mut self.calls),
@@ -71,11 +75,17 @@ impl<T> Pending<T> {
         // Before it is looked who has rung: who rings from here on wakes this waiter.
         self.waiter.register(cx.waker());
         for (index, call) in self.calls.iter_mut().enumerate() {
-            if let Poll::Ready(output) = call.poll(&self.waiter) {
-                // In order: those behind may not have been polled yet.
-                drop(self.calls.remove(index));
-                return Poll::Ready(Some(output));
+            let poll = catch_unwind(AssertUnwindSafe(|| call.poll(&self.waiter)));
+            if let Ok(Poll::Pending) = poll {
+                continue;
             }
+            // In order: those behind may not have been polled yet. And who has panicked would never
+            // ring again.
+            drop(self.calls.remove(index));
+            return match poll {
+                Ok(poll) => poll.map(Some),
+                Err(panic) => resume_unwind(panic),
+            };
         }
         if self.is_empty() {
             Poll::Ready(None)
@@ -292,5 +302,69 @@ mod tests {
         first[1].1.wake_by_ref();
         let wakes = [one, other].map(|waiter| waiter.0.load(Ordering::Relaxed));
         assert_eq!(wakes, [1, 1]);
+    }
+
+    #[test]
+    fn who_rings_while_they_change_hands_is_polled_by_the_next() {
+        let (mut pending, polls) = quiet(2);
+        let [one, other] = [(), ()].map(|()| Arc::new(Woken::default()));
+        let first = polled(&mut pending, &polls, &one);
+        let mut taken = pending.take();
+        assert!(pending.is_empty());
+        first[1].1.wake_by_ref();
+        assert_eq!(numbers(&polled(&mut taken, &polls, &other)), [1]);
+    }
+
+    #[test]
+    fn who_rings_behind_one_that_is_ready_is_polled_next() {
+        let (mut pending, polls) = quiet(2);
+        let waiter = Arc::new(Woken::default());
+        let first = polled(&mut pending, &polls, &waiter);
+        pending.calls.insert(
+            0,
+            Call {
+                future: Box::pin(async {}),
+                bell: None,
+            },
+        );
+        first[1].1.wake_by_ref();
+        assert_eq!(pending.next().now_or_never(), Some(Some(())));
+        assert_eq!(numbers(&polled(&mut pending, &polls, &waiter)), [1]);
+    }
+
+    #[test]
+    fn who_panics_is_gone_and_the_others_stay() {
+        let (mut pending, polls) = quiet(1);
+        pending.push(Box::pin(async { panic!("on purpose") }));
+        let mut poll = || pending.poll_next(&mut Context::from_waker(Waker::noop()));
+        assert!(catch_unwind(AssertUnwindSafe(&mut poll)).is_err());
+        assert!(poll().is_pending());
+        let rest = polls.lock().unwrap().split_off(0);
+        rest[0].1.wake_by_ref();
+        assert!(poll().is_pending());
+        assert_eq!(numbers(&polls.lock().unwrap()), [0]);
+        assert_eq!(pending.calls.len(), 1);
+    }
+
+    #[test]
+    fn no_ring_of_another_thread_is_lost() {
+        let (ask, asked) = std::sync::mpsc::channel::<Waker>();
+        let mut pending = Pending::with_capacity(8);
+        for _ in 0..8 {
+            let (ask, mut left) = (ask.clone(), 1000);
+            pending.push(Box::pin(poll_fn(move |cx| {
+                if left == 0 {
+                    return Poll::Ready(());
+                }
+                left -= 1;
+                ask.send(cx.waker().clone()).unwrap();
+                Poll::Pending
+            })));
+        }
+        drop(ask);
+        let ringer = std::thread::spawn(move || asked.into_iter().for_each(Waker::wake));
+        futures::executor::block_on(async { while pending.next().await.is_some() {} });
+        drop(pending);
+        ringer.join().unwrap();
     }
 }

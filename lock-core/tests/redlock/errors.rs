@@ -1,11 +1,13 @@
 //! Contention is never reported as an outage nor the reverse, and each node's cause is kept.
 
 use std::error::Error;
-
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use lock_core::node::Subscription;
 use lock_core::{
     AcquireError, Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock, Reply,
@@ -105,14 +107,46 @@ async fn missing_permissions_end_the_wait_only_if_they_decide() {
     assert!(guard.is_ok(), "{guard:?}");
 }
 
-/// A node with a bug in its client.
-#[derive(Debug)]
-struct Panics;
+/// A node with a bug in its client, which shows when it is asked for a future, when that is polled,
+/// or when it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Panics {
+    Asked,
+    Polled,
+    Dropped,
+}
+
+struct PanickingCall(Panics);
+
+impl Future for PanickingCall {
+    type Output = Result<Reply, NodeError>;
+
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert_ne!(self.0, Panics::Polled, "a bug in a client");
+        Poll::Ready(Ok(Reply::ok()))
+    }
+}
+
+impl Drop for PanickingCall {
+    fn drop(&mut self) {
+        panic!("a bug in a client that is dropped");
+    }
+}
 
 #[async_trait]
 impl RedisNode for Panics {
-    async fn execute(&self, _command: &Command, _within: Duration) -> Result<Reply, NodeError> {
-        panic!("a bug in a client")
+    fn execute<'n, 'c, 'f>(
+        &'n self,
+        _command: &'c Command,
+        _within: Duration,
+    ) -> BoxFuture<'f, Result<Reply, NodeError>>
+    where
+        'n: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
+        assert_ne!(*self, Self::Asked, "a bug in a client");
+        Box::pin(PanickingCall(*self))
     }
 
     async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
@@ -126,9 +160,15 @@ impl RedisNode for Panics {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_panics_is_a_node_that_fails() {
+    for panics in [Panics::Asked, Panics::Polled, Panics::Dropped] {
+        a_panic_is_a_failure(panics).await;
+    }
+}
+
+async fn a_panic_is_a_failure(panics: Panics) {
     let nodes = nodes(2);
     let all: [Arc<dyn RedisNode>; 3] = [
-        Arc::new(Panics),
+        Arc::new(panics),
         Arc::new(nodes[0].clone()),
         Arc::new(nodes[1].clone()),
     ];

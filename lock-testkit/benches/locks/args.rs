@@ -11,13 +11,13 @@ pub(crate) type Args = shared::Args<Effort>;
 /// How much is measured.
 #[derive(Debug)]
 pub(crate) struct Effort {
-    /// The result is the median of so many rounds.
+    /// The result is the median of so many rounds while all servers are well.
     pub(crate) rounds: usize,
     /// How often the sides take turns in one round.
     pub(crate) turns: usize,
     /// How long one turn of one side is.
     pub(crate) turn: Duration,
-    /// How often servers fail.
+    /// The same for servers that fail: so often they do.
     pub(crate) failures: usize,
 }
 

@@ -81,8 +81,9 @@ pub(crate) async fn run(
         ours: failing.latency.p50,
         raw: healthy.latency.p50,
         unit: Unit::Micros,
+        cpu: Some(failing.cpu / healthy.cpu),
         note: format!(
-            "the first took {:.0} µs, p99 {:.0} / {:.0} µs, of the client's CPU {:.0} / {:.0} µs",
+            "the first took {:.0} µs, p99 {:.0} / {:.0} µs, the client's CPU {:.0} / {:.0} µs",
             failing.latency.first,
             failing.latency.p99,
             healthy.latency.p99,

@@ -47,6 +47,7 @@ pub(crate) async fn sequential(
         ours: ours.p50,
         raw: raw.p50,
         unit: Unit::Micros,
+        cpu: None,
         note: format!("p99 {:.0} / {:.0} µs", ours.p99, raw.p99),
     })
 }
@@ -81,6 +82,7 @@ pub(crate) async fn parallel(
         ours: median(rounds.0),
         raw: median(rounds.1),
         unit: Unit::PairsPerSecond,
+        cpu: None,
         note: format!("{TASKS} tasks"),
     })
 }

@@ -70,7 +70,7 @@ fn main() -> BenchResult<()> {
     let (shared, apart) = (Stage::shared()?, Stage::apart()?);
     let one_core = Stage::one_core()?;
     let mut report = Report::new(args.json);
-    report.start(args.effort.rounds);
+    report.start(&args.effort);
     for (name, nodes, scenario) in &SCENARIOS {
         if args.wants(name) {
             let stage = match scenario {

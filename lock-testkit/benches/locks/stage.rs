@@ -9,8 +9,8 @@
 //!
 //! Where servers fail, all share one core. On two of them a client with fewer servers to write to has
 //! to sleep for their answers, and on a virtual machine waking up takes longer than the writes that
-//! it was spared. On one core nobody sleeps, and a pair takes what it costs. Servers that fail leave
-//! their part of the core to the others, so what the client does for a pair is told as well.
+//! it was spared. A core that all share never sleeps, and a pair takes what it costs. Servers that fail
+//! leave their part of it to the others, so the client's own time is compared as well.
 
 use lock_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
 /// A future that runs in the background. It is its own waker: while it waits, only those who may
-/// wake it keep it alive, and a task that nobody can wake any more is dropped.
+/// wake it keep it alive, and a task that nobody can wake any more is dropped, unless it holds a waker
+/// of its own.
 pub(super) struct Task {
     executor: Arc<Executor>,
     /// `None` once it has ended. Only the executor's thread takes this lock.
