@@ -201,8 +201,7 @@ impl Future for Execute<'_> {
 
 impl Execute<'_> {
     fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, NodeError>> {
-        // Not by the impl for `Arc`, which would box the future once more.
-        let call = || (*self.member.node).execute(self.command, self.within);
+        let call = || self.member.node.execute(self.command, self.within);
         let poll = self.call.get_or_insert_with(call).as_mut().poll(cx);
         if poll.is_ready() {
             self.call = None;
