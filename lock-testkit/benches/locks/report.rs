@@ -43,8 +43,6 @@ impl Row {
     fn target(&self) -> (&'static str, bool) {
         let ratio = self.ratio();
         match self.unit {
-            // What fred itself takes for a command leaves no room for a promise.
-            Unit::PairsPerSecond if self.scenario.contains("fred") => ("", true),
             Unit::PairsPerSecond => (">= 0.85", ratio >= 0.85),
             Unit::Micros if self.scenario.contains("seq") => ("<= 1.15", ratio <= 1.15),
             Unit::Micros => {
