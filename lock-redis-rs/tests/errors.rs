@@ -95,7 +95,7 @@ async fn a_command_denied_inside_a_script_is_an_error_of_permission() {
 
 #[apply(async_test!)]
 async fn a_cluster_node_says_that_it_is_one() {
-    let server = RedisServer::builder().arg("cluster-enabled", "yes");
+    let server = RedisServer::builder().arg("--cluster-enabled", "yes");
     let server = server.start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
     let error = error_of(&node, &acquire("k", token())).await;
@@ -108,7 +108,7 @@ async fn a_cluster_node_says_that_it_is_one() {
 
 #[apply(async_test!)]
 async fn a_server_that_runs_a_script_for_too_long_is_busy() {
-    let server = RedisServer::builder().arg("busy-reply-threshold", "20");
+    let server = RedisServer::builder().arg("--busy-reply-threshold", "20");
     let server = server.start().unwrap();
     let node = RedisRsNode::new(server.url()).unwrap();
     until_answered(&node).await;
@@ -168,7 +168,7 @@ async fn a_server_that_speaks_something_else_is_not_sent_with_a_cause() {
 
 #[apply(async_test!)]
 async fn a_password_in_a_url_works_and_shows_nowhere() {
-    let server = RedisServer::builder().arg("requirepass", SECRET);
+    let server = RedisServer::builder().arg("--requirepass", SECRET);
     let server = server.start().unwrap();
     for protocol in ["", "/?protocol=resp3"] {
         let url = |secret: &str| format!("redis://:{secret}@127.0.0.1:{}{protocol}", server.port());

@@ -13,10 +13,9 @@ use std::time::Duration;
 use lock_core::node::NodeErrorKind;
 use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, Reply};
 use lock_redis_rs::RedisRsNode;
-// The support's own has no directory.
-use lock_testkit::RedisServer;
 use support::{
-    LONG, acquire, apply, async_test, chain, eventually, release, sleep, token, until_answered,
+    LONG, RedisServer, acquire, apply, async_test, chain, eventually, release, sleep, token,
+    until_answered,
 };
 
 fn start() -> RedisServer {

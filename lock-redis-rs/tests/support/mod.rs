@@ -1,4 +1,4 @@
-//! A redis-server for tests, and what makes commands short to write.
+//! What makes tests with servers short to write.
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::unimplemented, unused_imports)]
@@ -7,9 +7,8 @@ mod commands;
 mod fake;
 #[path = "../rt/mod.rs"]
 mod rt;
-mod server;
 
 pub use commands::*;
 pub use fake::{Act, FakeServer};
+pub use lock_testkit::RedisServer;
 pub(crate) use rt::*;
-pub use server::RedisServer;

@@ -1,7 +1,7 @@
 //! A blocking connection that speaks RESP2, for tests to look into a server.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use lock_core::Reply;
@@ -170,5 +170,33 @@ impl Connection {
             addr: self.addr,
             found: found.to_owned(),
         }
+    }
+}
+
+impl Drop for Connection {
+    /// Ends the connection at once, even while a process that is just being started still holds a
+    /// copy of the socket: a test that counts connections does not find this one.
+    fn drop(&mut self) {
+        // An error says that the server has ended it already.
+        self.stream.get_ref().shutdown(Shutdown::Both).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_dropped_connection_ends_though_somebody_holds_a_copy_of_its_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection = Connection::open(listener.local_addr().unwrap(), None).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        server.set_read_timeout(Some(DEFAULT_TIMEOUT)).unwrap();
+        let copy = connection.stream.get_ref().try_clone().unwrap();
+        drop(connection);
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+        drop(copy);
     }
 }
