@@ -80,6 +80,7 @@ pub(crate) async fn run(
         nodes: servers.len(),
         ours: failing.latency.p50,
         raw: healthy.latency.p50,
+        ratio: failing.latency.p50 / healthy.latency.p50,
         unit: Unit::Micros,
         cpu: Some(failing.cpu / healthy.cpu),
         note: format!(
