@@ -80,7 +80,7 @@ fn the_first_program_works() {
 
 #[test]
 fn claiming_ticks_runs_each_tick_once() {
-    let output = run("cron", &["--ticks", "5", "--period", "500"]);
+    let output = run("cron", &["--ticks", "5", "--period", "1000"]);
     let text = stdout(&output);
     assert!(
         text.ends_with("\n5 ticks, 5 runs, 0 duplicates, 0 missed\n"),

@@ -18,7 +18,10 @@ fn servers() -> Vec<RedisServer> {
 
 fn locks(servers: &[RedisServer]) -> Redlock<FredNode> {
     let nodes = servers.iter().map(|server| FredNode::new(server.url()));
-    Redlock::new(nodes.collect::<Result<Vec<_>, _>>().unwrap()).unwrap()
+    let nodes = nodes.collect::<Result<Vec<_>, _>>().unwrap();
+    // Longer than by default: that a machine is busy is no finding.
+    let locks = Redlock::builder().nodes(nodes).node_timeout(10 * SHORT);
+    locks.build().unwrap()
 }
 
 /// The lock with every node connected.
@@ -95,7 +98,7 @@ async fn servers_that_died_come_back_by_themselves_and_one_that_forgot_is_a_lost
     for server in &servers {
         server.kill().unwrap();
     }
-    let request = LockRequest::new("other").max_wait(5 * SHORT);
+    let request = LockRequest::new("other").max_wait(LONG / 5);
     let Err(AcquireError::Unavailable(outage)) = locks.lock(request).await else {
         panic!("no outage");
     };

@@ -140,7 +140,7 @@ async fn a_refused_connection_is_not_sent_and_its_cause_is_told_apart() {
 #[apply(async_test!)]
 async fn a_host_that_does_not_exist_is_not_sent_with_its_cause() {
     let node = RedisRsNode::new("redis://nope.invalid:6379").unwrap();
-    let node = node.connect_timeout(LONG);
+    let node = node.connect_timeout(LONG / 2);
     let error = error_of(&node, &acquire("k", token())).await;
     assert_eq!(error.kind(), NodeErrorKind::NotSent);
     assert!(error.source().is_some());

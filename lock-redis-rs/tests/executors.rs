@@ -97,7 +97,8 @@ fn a_lock_is_taken_and_released_on_plain_threads() {
     let servers: [_; 3] = std::array::from_fn(|_| RedisServer::start().unwrap());
     let nodes = servers.each_ref().map(RedisServer::url);
     let nodes = nodes.map(|url| RedisRsNode::new(url).unwrap());
-    let locks = Redlock::new(nodes).unwrap();
+    let locks = Redlock::builder().nodes(nodes).node_timeout(10 * SHORT);
+    let locks = locks.build().unwrap();
     let runtime = ThreadRuntime::shared();
     std::thread::scope(|scope| {
         for _ in 0..4 {

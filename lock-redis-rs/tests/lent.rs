@@ -13,7 +13,10 @@ use support::*;
 
 async fn connection(server: &RedisServer) -> MultiplexedConnection {
     let client = redis::Client::open(server.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    // By default it has 500 ms, which a busy machine may need.
+    connection.set_response_timeout(LONG);
+    connection
 }
 
 #[apply(async_test!)]

@@ -10,11 +10,7 @@ use crate::support::*;
 #[apply(async_test!)]
 async fn a_lock_is_taken_extended_and_released_on_every_server() {
     let servers = servers(3);
-    let locks = Redlock::builder()
-        .nodes(nodes(&servers))
-        .prefix("app:")
-        .build()
-        .unwrap();
+    let locks = builder(&servers).prefix("app:").build().unwrap();
     let guard = locks
         .lock(LockRequest::new(KEY).ttl(20_000 * MS))
         .await
@@ -145,7 +141,7 @@ async fn data_under_the_locks_name_is_never_touched() {
         ask(server, &["HSET", KEY, "f", "v"]);
     }
     assert!(locks.try_lock(KEY).await.unwrap().is_none());
-    let wait = LockRequest::new(KEY).max_wait(200 * MS);
+    let wait = LockRequest::new(KEY).max_wait(NODE_TIMEOUT);
     assert!(matches!(
         locks.lock(wait).await,
         Err(AcquireError::Contended(_))
@@ -206,7 +202,8 @@ async fn a_lock_may_mix_ways_to_connect() {
         Arc::new(RedisRsNode::new(servers[1].url()).unwrap()),
         Arc::new(RedisRsNode::new(resp3).unwrap()),
     ];
-    let locks = Redlock::new(nodes).unwrap();
+    let locks = Redlock::builder().nodes(nodes).node_timeout(NODE_TIMEOUT);
+    let locks = locks.build().unwrap();
     let guard = locks.lock(KEY).await.unwrap();
     assert!(locks.try_lock(KEY).await.unwrap().is_none());
     guard.extend(60_000 * MS).await.unwrap();

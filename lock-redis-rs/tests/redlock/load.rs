@@ -85,8 +85,10 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
         load.spawn(async move {
             loop {
                 let guard = locks.lock(format!("k{task}")).await.unwrap();
-                guard.release().await.unwrap();
-                done.fetch_add(1, Ordering::SeqCst);
+                // With one server stopped, another that is late makes a release fail.
+                if guard.release().await.is_ok() {
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
             }
         });
     }
@@ -130,7 +132,7 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
     servers[2].resume().unwrap();
     until("no key is left", 6_000 * MS, || keys(&servers) == 0).await;
     // A server deletes a key before its answer is here.
-    until("no call is in flight", 1_000 * MS, || {
+    until("no call is in flight", 6_000 * MS, || {
         in_flight.load(Ordering::SeqCst) == 0
     })
     .await;

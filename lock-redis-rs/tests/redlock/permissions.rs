@@ -65,6 +65,7 @@ async fn the_commands_that_a_lock_needs_are_enough() {
     let locks = lock_core::Redlock::builder()
         .nodes([node])
         .prefix("lock:")
+        .node_timeout(NODE_TIMEOUT)
         .build()
         .unwrap();
     let guard = locks.lock(KEY).await.unwrap();

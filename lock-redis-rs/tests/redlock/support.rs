@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use lock_core::{Redlock, Reply};
+use lock_core::{Redlock, RedlockBuilder, Reply};
 use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 
 pub(crate) use crate::rt::*;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
+
+/// How long a node may take.
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The key of most tests.
 pub(crate) const KEY: &str = "k";
@@ -24,7 +27,13 @@ pub(crate) fn nodes(servers: &[RedisServer]) -> impl Iterator<Item = RedisRsNode
 }
 
 pub(crate) fn locks(servers: &[RedisServer]) -> Redlock<RedisRsNode> {
-    Redlock::new(nodes(servers)).unwrap()
+    builder(servers).build().unwrap()
+}
+
+/// Nodes have longer than by default: that a machine is busy is no finding.
+pub(crate) fn builder(servers: &[RedisServer]) -> RedlockBuilder<RedisRsNode> {
+    let nodes = nodes(servers);
+    Redlock::builder().nodes(nodes).node_timeout(NODE_TIMEOUT)
 }
 
 /// The lock with every node connected.

@@ -18,6 +18,7 @@ async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {
     let servers = authority.server(&["127.0.0.1"]).start_many(3).unwrap();
     let locks = Redlock::builder()
         .nodes(servers.iter().map(|server| node(&authority, &url(server))))
+        .node_timeout(10 * SHORT)
         .build()
         .unwrap();
     for _ in 0..3 {
