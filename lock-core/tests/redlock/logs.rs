@@ -1,7 +1,7 @@
 //! What `tracing` hears.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use lock_core::{DistributedLockExt, LockRequest};
 use lock_testkit::Fault;
@@ -36,6 +36,11 @@ impl<'a> MakeWriter<'a> for Log {
 impl Log {
     /// Everything that this thread logs from now on, in lines.
     fn start(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
+        // With one subscriber alone, tracing asks the thread that first comes to a line whether
+        // anybody listens there, and keeps to its answer for all threads. With two it asks both.
+        static SECOND: LazyLock<tracing::Dispatch> =
+            LazyLock::new(|| tracing::Dispatch::new(tracing_subscriber::registry()));
+        LazyLock::force(&SECOND);
         let log = Self::default();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(log.clone())

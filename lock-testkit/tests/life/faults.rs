@@ -111,6 +111,6 @@ async fn a_lock_is_held_while_one_server_after_the_other_fails() {
     println!("{faults} faults, {tries} tries");
     assert!(faults >= 8 && tries > 100, "{faults} faults, {tries} tries");
     assert!(guard.is_valid() && !lost.is_finished());
-    guard.release().await.unwrap();
+    released(&guard).await.unwrap();
     until("released", LONG, || keys(&servers) == 0).await;
 }

@@ -37,7 +37,7 @@ async fn a_lock_that_is_lost_with_its_server_is_over_and_can_be_taken_anew() {
     assert!(again.is_valid() && !guard.is_valid());
     guard.release().await.unwrap_err();
     assert_eq!(get(&servers[0], KEY).as_deref(), Some(again.token()));
-    again.release().await.unwrap();
+    released(&again).await.unwrap();
 }
 
 /// C22.
@@ -157,7 +157,7 @@ async fn taken_by_a_rival(servers: &[RedisServer], guard: &LockGuard) {
     let request = LockRequest::new(KEY).ttl(60 * SECOND).max_wait(LONG);
     let taken = rival.lock(request).await.unwrap();
     assert!(!guard.is_valid());
-    taken.release().await.unwrap();
+    released(&taken).await.unwrap();
 }
 
 #[apply(async_test_on_threads!)]

@@ -22,14 +22,14 @@ async fn a_killed_holder_blocks_others_for_one_ttl() {
             assert!(ttl != -1 && ttl <= 2000, "{ttl}");
         }
         let rival = LockRequest::new(KEY).ttl(2 * SECOND);
-        assert!(locks.try_lock(rival).await.unwrap().is_none());
+        refused(&locks, rival).await;
         sleep(100 * MS).await;
     }
     holder.kill();
     let guard = locks.lock(extended(KEY, 60 * SECOND)).await.unwrap();
     granted_everywhere(&guard).await;
     assert!(servers.iter().all(|server| pttl(server, KEY) > 0));
-    guard.release().await.unwrap();
+    released(&guard).await.unwrap();
 }
 
 #[test]

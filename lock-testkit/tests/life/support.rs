@@ -3,7 +3,10 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use lock_core::{DistributedLockExt, LockGuard, LockRequest, Redlock, RedlockBuilder, Reply};
+use lock_core::{
+    AcquireError, DistributedLockExt, LockGuard, LockRequest, Redlock, RedlockBuilder,
+    ReleaseError, Reply,
+};
 use lock_testkit::RedisServer;
 
 use crate::backend::{Node, node};
@@ -56,6 +59,31 @@ pub(crate) async fn granted_everywhere(guard: &LockGuard) {
         votes.granted == votes.nodes
     })
     .await;
+}
+
+/// Releases it; a server that is late, as on a busy machine, is asked again.
+pub(crate) async fn released(guard: &LockGuard) -> Result<(), ReleaseError> {
+    let started = Instant::now();
+    loop {
+        match guard.release().await {
+            Err(ReleaseError::Unavailable { .. }) if started.elapsed() < LONG => {
+                sleep(20 * MS).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Fails if somebody else can have the lock.
+pub(crate) async fn refused(locks: &Redlock<Node>, request: LockRequest) {
+    let started = Instant::now();
+    loop {
+        match locks.try_lock(request.clone()).await {
+            // Servers that are late.
+            Err(AcquireError::Unavailable(_)) if started.elapsed() < LONG => sleep(20 * MS).await,
+            result => return assert!(result.unwrap().is_none()),
+        }
+    }
 }
 
 /// For a lock that is extended automatically.

@@ -49,8 +49,8 @@ async fn a_lock_that_is_taken_twice_by_one_task_is_contended_and_stays_held() {
     // A pause that would end too late is not begun: it may be as long as 200 ms.
     let waited = contended.waited;
     assert!(waited >= 250 * MS && contended.attempts > 1, "{waited:?}");
-    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    refused(&locks, LockRequest::new(KEY)).await;
     assert!(guard.is_valid());
-    guard.release().await.unwrap();
+    released(&guard).await.unwrap();
     until("released", LONG, || keys(&servers) == 0).await;
 }

@@ -63,7 +63,9 @@ fn a_sleep_counts_from_the_call_not_from_its_first_poll() {
 fn sleeps_end_in_the_order_of_their_deadlines() {
     let runtime = runtime();
     let (ended, order) = mpsc::channel();
-    let sleeps: Vec<_> = [5, 15, 25, 35].map(|ms| runtime.sleep(millis(ms))).into();
+    let sleeps: Vec<_> = [100, 300, 500, 700]
+        .map(|ms| runtime.sleep(millis(ms)))
+        .into();
     for (number, sleep) in sleeps.into_iter().enumerate().rev() {
         let ended = ended.clone();
         runtime.spawn(Box::pin(async move {
@@ -101,7 +103,7 @@ fn a_dropped_sleep_leaves_no_timer() {
 #[test]
 fn the_waker_of_the_last_poll_is_the_one_that_is_called() {
     let runtime = runtime();
-    let mut sleep = pin!(runtime.sleep(millis(20)));
+    let mut sleep = pin!(runtime.sleep(millis(500)));
     let first = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&first));
     let poll = sleep.as_mut().poll(&mut Context::from_waker(&waker));

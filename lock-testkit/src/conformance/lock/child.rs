@@ -132,7 +132,8 @@ async fn play(
             for _ in 0..times {
                 let guard = acquired(&lock, LockRequest::new(NAME)).await?;
                 let count = read_count(&path)?;
-                runtime.sleep(Duration::from_millis(1)).await;
+                // So long that two processes meet, though one of them starts later.
+                runtime.sleep(Duration::from_millis(5)).await;
                 write_count(&path, count + 1)?;
                 // An outage, for which a busy machine is enough, is made good when it is dropped.
                 if let Err(error @ ReleaseError::NotHeld) = guard.release().await {

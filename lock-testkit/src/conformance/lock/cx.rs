@@ -16,7 +16,7 @@ use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Driver, Failure};
 
 /// How often a condition is looked at that becomes true by itself.
-const POLL: Duration = Duration::from_millis(5);
+pub(crate) const POLL: Duration = Duration::from_millis(5);
 
 /// How long something may take that has no reason to take long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 /// How often a lock is asked again that says that its nodes did not answer: on a busy machine
 /// that may happen while all is well.
-const TRIES: u32 = 20;
+pub(crate) const TRIES: u32 = 20;
 
 /// What a check of a lock works with: a world of its own, and a lock in it.
 #[derive(Debug)]

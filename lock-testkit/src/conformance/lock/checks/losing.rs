@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use lock_core::{DistributedLockExt, LockGuard, LockRequest, Loss, WithLockError};
+use lock_core::{DistributedLockExt, LockGuard, LockRequest, Loss, ReleaseError, WithLockError};
 
 use super::extending::extend;
 use super::{MS, long};
@@ -49,7 +49,11 @@ pub(crate) async fn lost_never_ends_for_a_released_lock(cx: &LockCx) -> CheckRes
         let guard = cx.take(cx.lock(), request).await?;
         let lost = guard.lost();
         if is_dropped {
+            let is_held = guard.is_valid();
             drop(guard);
+            if !is_held {
+                continue;
+            }
         } else if guard.release().await.is_err() {
             // It was lost before, on a busy machine.
             continue;
@@ -71,7 +75,16 @@ pub(crate) async fn a_body_ends_with_its_lock(cx: &LockCx) -> CheckResult {
         .lock()
         .with_lock(long("k"), async |guard: &LockGuard| guard.is_valid());
     let ran = cx.ends("a body", run).await?;
-    expect(matches!(ran, Ok(true)), "what the body returned", ran)?;
+    let returned = match ran {
+        // On a busy machine too few nodes may answer the release in time.
+        Err(WithLockError::NotReleased {
+            output,
+            error: ReleaseError::Unavailable { .. },
+        }) => Ok(output),
+        ran => ran,
+    };
+    let is_right = matches!(returned, Ok(true));
+    expect(is_right, "what the body returned", returned)?;
     cx.expect_nothing_left().await
 }
 

@@ -149,7 +149,7 @@ pub(crate) async fn a_replaced_connection_takes_the_releases_of_its_acquires(
     let attempts = attempts(cx);
     let calls = attempts
         .iter()
-        .map(|(key, token)| cx.call(acquire(key, *token), SHORT));
+        .map(|(key, token)| cx.call(acquire(key, *token), 10 * SHORT));
     let calls = futures::future::join_all(calls);
     let answers = cx.ends_soon("calls to a hung server", calls).await?;
     expect(
