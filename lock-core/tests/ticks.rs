@@ -1,11 +1,12 @@
 //! Claims of ticks with the real algorithm, over in-process nodes.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
 use lock_core::tick::{Tick, TickClaim, TickJob, TickJobBuilder, TickOutcome};
 use lock_core::{AcquireError, Redlock};
 use lock_testkit::{Fault, MemoryNode};
+use tokio::time::Instant;
 
 const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
@@ -35,7 +36,8 @@ fn heal(nodes: &[MemoryNode]) {
     }
 }
 
-/// Waits until no node has a key: failed claims are cleaned up in the background.
+/// Waits until no node has a key: failed claims are cleaned up in the background, long before the
+/// keys would expire.
 async fn clean(nodes: &[MemoryNode]) {
     let patience = Instant::now() + 20 * S;
     while nodes.iter().any(|node| !node.keys().is_empty()) {
@@ -118,7 +120,7 @@ async fn an_outage_beyond_the_window_fails_closed_and_leaves_nothing() {
     let nodes = MemoryNode::several(5);
     set_fault(&nodes[..3], &Fault::Refuse);
     let job = job().late_limit(5 * S).build().unwrap();
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     let claim = job.claim(&redlock(&nodes), due()).await.unwrap();
     let took = begun.elapsed();
     assert!((4 * S..5 * S + 200 * MS).contains(&took), "{took:?}");

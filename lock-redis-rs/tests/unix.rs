@@ -113,8 +113,13 @@ async fn a_socket_that_cannot_be_reached_says_why() {
     drop(std::os::unix::net::UnixListener::bind(&nobody).unwrap());
     // A server that another test starts may hold a copy of the listener for a moment.
     let start = Instant::now();
-    while !cause_at(&nobody).await.contains("refused") {
-        assert!(start.elapsed() < LONG, "somebody listens");
+    loop {
+        let cause = cause_at(&nobody).await;
+        if cause.contains("refused") {
+            break;
+        }
+        assert!(start.elapsed() < LONG, "{cause}");
+        sleep(SHORT).await;
     }
 
     let long = dir.path().join("x".repeat(120));

@@ -11,7 +11,8 @@ pub(crate) type Args = shared::Args<Effort>;
 /// How much is measured.
 #[derive(Debug)]
 pub(crate) struct Effort {
-    /// The result is the median of so many rounds while all servers are well.
+    /// The result is the median of so many rounds while all servers are well; of throughput, of all
+    /// their turns.
     pub(crate) rounds: usize,
     /// How often the sides take turns in one round.
     pub(crate) turns: usize,

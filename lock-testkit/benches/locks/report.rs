@@ -91,7 +91,7 @@ impl Report {
         );
         println!("client on a core of its own, with failing servers all on one; pairs/s with both");
         println!(
-            "on all cores, of {} turns, and their ratio is that of turns side by side.",
+            "on all cores, of {} turns, and the ratio is the median of those of neighbouring turns.",
             effort.rounds * effort.turns
         );
         println!();

@@ -50,11 +50,13 @@ async fn expect_outage(
         let start = cx.now();
         let waited = cx.ends("an acquire", lock.acquire(&request)).await?;
         let took = cx.now().saturating_sub(start);
-        let is_late = || is_late(&tried, faulty) || is_late(&waited, faulty);
-        if cause.is_empty() || tries >= TRIES || !is_late() {
+        let is_outage = is_unavailable(&tried) && is_unavailable(&waited);
+        let is_late = is_late(&tried, faulty) || is_late(&waited, faulty);
+        if is_outage && is_late && !cause.is_empty() && tries < TRIES {
+            cx.sleep(POLL * 10).await;
+        } else {
             break (tried, waited, took);
         }
-        cx.sleep(POLL * 10).await;
     };
     for (result, is_wait) in [(debug(tried), false), (debug(waited), true)] {
         let outage = match result {
@@ -71,6 +73,10 @@ async fn expect_outage(
         expect(is_true, "the wait that there was", (&outage, took))?;
     }
     Ok(())
+}
+
+fn is_unavailable<T>(result: &Result<T, AcquireError>) -> bool {
+    matches!(result, Err(AcquireError::Unavailable(_)))
 }
 
 /// Whether a busy machine has kept a node from saying in time what is wrong with it.

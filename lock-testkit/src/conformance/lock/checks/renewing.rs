@@ -13,7 +13,7 @@ fn renewed() -> LockRequest {
 pub(crate) async fn an_automatic_extension_keeps_the_lock(cx: &LockCx) -> CheckResult {
     let rival = cx.rival().await?;
     let guard = cx.take(cx.lock(), renewed().ttl(3_000 * MS)).await?;
-    for _ in 0..10 {
+    for _ in 0..20 {
         cx.sleep(400 * MS).await;
         // A machine that stands still for a whole ttl loses it for good reason.
         let is_valid = guard.is_valid();

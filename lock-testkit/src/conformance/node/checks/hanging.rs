@@ -76,7 +76,7 @@ pub(crate) async fn replies_that_were_held_back_reach_nobody_else(cx: &NodeCx) -
 }
 
 pub(crate) async fn replies_that_are_slow_reach_nobody_else(cx: &NodeCx) -> CheckResult {
-    // Longer than a busy machine may keep who waits from looking.
+    // Longer than a caller on a busy machine may overrun its deadline.
     late_replies_reach_nobody_else(cx, NodeFault::Delay(20 * SHORT)).await
 }
 
