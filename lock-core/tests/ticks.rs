@@ -3,13 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
+use lock_core::Redlock;
 use lock_core::tick::{Tick, TickClaim, TickJob, TickJobBuilder, TickOutcome};
-use lock_core::{AcquireError, Redlock};
 use lock_testkit::{Fault, MemoryNode};
-use tokio::time::Instant;
 
 const MS: Duration = Duration::from_millis(1);
-const S: Duration = Duration::from_secs(1);
 
 fn job() -> TickJobBuilder {
     TickJob::at_instants("job")
@@ -36,16 +34,6 @@ fn heal(nodes: &[MemoryNode]) {
     }
 }
 
-/// Waits until no node has a key: failed claims are cleaned up in the background, long before the
-/// keys would expire.
-async fn clean(nodes: &[MemoryNode]) {
-    let patience = Instant::now() + 20 * S;
-    while nodes.iter().any(|node| !node.keys().is_empty()) {
-        assert!(Instant::now() < patience, "{:?}", nodes[0].keys());
-        tokio::time::sleep(MS).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_instances_one_runs_each_tick_and_the_others_know_it() {
     let nodes = MemoryNode::several(5);
@@ -61,34 +49,6 @@ async fn of_many_instances_one_runs_each_tick_and_the_others_know_it() {
         let claimed = |outcome: &&TickOutcome<()>| matches!(outcome, TickOutcome::AlreadyClaimed);
         assert_eq!(outcomes.iter().filter(ran).count(), 1, "{outcomes:?}");
         assert_eq!(outcomes.iter().filter(claimed).count(), 7, "{outcomes:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_claim_stays_for_its_retention_whether_dropped_or_released() {
-    let nodes = MemoryNode::several(3);
-    let job = job().retention(40 * S).build().unwrap();
-    let locks = redlock(&nodes);
-    let first = due();
-    for (tick, is_released) in [
-        (first, false),
-        (Tick::from_millis(first.as_millis() + 1), true),
-    ] {
-        let TickClaim::Won(claimed) = job.claim(&locks, tick).await.unwrap() else {
-            panic!("not won");
-        };
-        if is_released {
-            claimed.guard().release().await.unwrap();
-        }
-        drop(claimed);
-        tokio::time::sleep(50 * MS).await;
-        let key = format!("job:{tick}");
-        for node in &nodes {
-            let left = node.pttl(&key);
-            assert!((39_000..=40_000).contains(&left), "{key}: {left}");
-        }
-        let again = job.claim(&locks, tick).await.unwrap();
-        assert!(matches!(again, TickClaim::AlreadyClaimed), "{again:?}");
     }
 }
 
@@ -115,51 +75,6 @@ async fn an_outage_that_ends_within_the_window_is_waited_out() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_outage_beyond_the_window_fails_closed_and_leaves_nothing() {
-    let nodes = MemoryNode::several(5);
-    set_fault(&nodes[..3], &Fault::Refuse);
-    let job = job().late_limit(5 * S).build().unwrap();
-    let begun = Instant::now();
-    let claim = job.claim(&redlock(&nodes), due()).await.unwrap();
-    let took = begun.elapsed();
-    assert!((4 * S..5 * S + 200 * MS).contains(&took), "{took:?}");
-    let TickClaim::Unavailable(AcquireError::Unavailable(cause)) = claim else {
-        panic!("{claim:?}");
-    };
-    assert!(cause.attempts > 1, "{cause}");
-    clean(&nodes).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn keys_that_name_no_common_claimant_are_no_claim() {
-    let nodes = MemoryNode::several(5);
-    let tick = due();
-    // Three rivals, none of whom has a quorum, and who all crashed.
-    for (node, token) in nodes.iter().zip(["a", "a", "b", "b", "c"]) {
-        node.set_foreign(format!("job:{tick}"), token);
-    }
-    let job = job().late_limit(5 * S).build().unwrap();
-    let claim = job.claim(&redlock(&nodes), tick).await.unwrap();
-    let TickClaim::Unavailable(AcquireError::Contended(_)) = claim else {
-        panic!("{claim:?}");
-    };
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_is_cancelled_gives_the_tick_back() {
-    let nodes = MemoryNode::several(3);
-    let (job, locks, tick) = (job().build().unwrap(), redlock(&nodes), due());
-    set_fault(&nodes, &Fault::Delay(50 * MS));
-    let claim = tokio::time::timeout(20 * MS, job.claim(&locks, tick)).await;
-    assert!(claim.is_err());
-    heal(&nodes);
-    tokio::time::sleep(60 * MS).await;
-    clean(&nodes).await;
-    let claim = job.claim(&locks, tick).await.unwrap();
-    assert!(matches!(claim, TickClaim::Won(_)), "{claim:?}");
-}
-
 #[tokio::test]
 async fn a_job_whose_name_makes_too_long_a_key_is_the_callers_error() {
     let nodes = MemoryNode::several(3);
@@ -171,4 +86,99 @@ async fn a_job_whose_name_makes_too_long_a_key_is_the_callers_error() {
         "{cause}"
     );
     assert!(nodes.iter().all(|node| node.calls().total() == 0));
+}
+
+/// What takes a while, in virtual time: on tokio's clock, which stands still except when everybody
+/// sleeps.
+#[cfg(feature = "tokio")]
+mod virtual_time {
+    use lock_core::AcquireError;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    /// Waits until no node has a key: failed claims are cleaned up in the background, long before the
+    /// keys would expire.
+    async fn clean(nodes: &[MemoryNode]) {
+        let patience = Instant::now() + 20 * S;
+        while nodes.iter().any(|node| !node.keys().is_empty()) {
+            assert!(Instant::now() < patience, "{:?}", nodes[0].keys());
+            tokio::time::sleep(MS).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_stays_for_its_retention_whether_dropped_or_released() {
+        let nodes = MemoryNode::several(3);
+        let job = job().retention(40 * S).build().unwrap();
+        let locks = redlock(&nodes);
+        let first = due();
+        for (tick, is_released) in [
+            (first, false),
+            (Tick::from_millis(first.as_millis() + 1), true),
+        ] {
+            let TickClaim::Won(claimed) = job.claim(&locks, tick).await.unwrap() else {
+                panic!("not won");
+            };
+            if is_released {
+                claimed.guard().release().await.unwrap();
+            }
+            drop(claimed);
+            tokio::time::sleep(50 * MS).await;
+            let key = format!("job:{tick}");
+            for node in &nodes {
+                let left = node.pttl(&key);
+                assert!((39_000..=40_000).contains(&left), "{key}: {left}");
+            }
+            let again = job.claim(&locks, tick).await.unwrap();
+            assert!(matches!(again, TickClaim::AlreadyClaimed), "{again:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_beyond_the_window_fails_closed_and_leaves_nothing() {
+        let nodes = MemoryNode::several(5);
+        set_fault(&nodes[..3], &Fault::Refuse);
+        let job = job().late_limit(5 * S).build().unwrap();
+        let begun = Instant::now();
+        let claim = job.claim(&redlock(&nodes), due()).await.unwrap();
+        let took = begun.elapsed();
+        assert!((4 * S..5 * S + 200 * MS).contains(&took), "{took:?}");
+        let TickClaim::Unavailable(AcquireError::Unavailable(cause)) = claim else {
+            panic!("{claim:?}");
+        };
+        assert!(cause.attempts > 1, "{cause}");
+        clean(&nodes).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_name_no_common_claimant_are_no_claim() {
+        let nodes = MemoryNode::several(5);
+        let tick = due();
+        // Three rivals, none of whom has a quorum, and who all crashed.
+        for (node, token) in nodes.iter().zip(["a", "a", "b", "b", "c"]) {
+            node.set_foreign(format!("job:{tick}"), token);
+        }
+        let job = job().late_limit(5 * S).build().unwrap();
+        let claim = job.claim(&redlock(&nodes), tick).await.unwrap();
+        let TickClaim::Unavailable(AcquireError::Contended(_)) = claim else {
+            panic!("{claim:?}");
+        };
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_that_is_cancelled_gives_the_tick_back() {
+        let nodes = MemoryNode::several(3);
+        let (job, locks, tick) = (job().build().unwrap(), redlock(&nodes), due());
+        set_fault(&nodes, &Fault::Delay(50 * MS));
+        let claim = tokio::time::timeout(20 * MS, job.claim(&locks, tick)).await;
+        assert!(claim.is_err());
+        heal(&nodes);
+        tokio::time::sleep(60 * MS).await;
+        clean(&nodes).await;
+        let claim = job.claim(&locks, tick).await.unwrap();
+        assert!(matches!(claim, TickClaim::Won(_)), "{claim:?}");
+    }
 }
