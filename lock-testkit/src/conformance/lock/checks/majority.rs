@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lock_core::{
     AcquireError, DistributedLock, ExtendError, NodeReport, NodeReports, NodeVote, ReleaseError,
+    Unavailable,
 };
 
 use super::outage::{DENIED, LATE, heal, inject, majority, warm_up};
@@ -50,13 +51,16 @@ async fn expect_outage(
         let start = cx.now();
         let waited = cx.ends("an acquire", lock.acquire(&request)).await?;
         let took = cx.now().saturating_sub(start);
-        let is_outage = is_unavailable(&tried) && is_unavailable(&waited);
-        let is_late = is_late(&tried, faulty) || is_late(&waited, faulty);
-        if is_outage && is_late && !cause.is_empty() && tries < TRIES {
-            cx.sleep(POLL * 10).await;
-        } else {
+        let is_late = match (&tried, &waited) {
+            (Err(AcquireError::Unavailable(tried)), Err(AcquireError::Unavailable(waited))) => {
+                is_late(tried, faulty) || is_late(waited, faulty)
+            }
+            _ => false,
+        };
+        if cause.is_empty() || !is_late || tries == TRIES {
             break (tried, waited, took);
         }
+        cx.sleep(POLL * 10).await;
     };
     for (result, is_wait) in [(debug(tried), false), (debug(waited), true)] {
         let outage = match result {
@@ -75,15 +79,8 @@ async fn expect_outage(
     Ok(())
 }
 
-fn is_unavailable<T>(result: &Result<T, AcquireError>) -> bool {
-    matches!(result, Err(AcquireError::Unavailable(_)))
-}
-
 /// Whether a busy machine has kept a node from saying in time what is wrong with it.
-fn is_late<T>(result: &Result<T, AcquireError>, faulty: &Range<usize>) -> bool {
-    let Err(AcquireError::Unavailable(outage)) = result else {
-        return false;
-    };
+fn is_late(outage: &Unavailable, faulty: &Range<usize>) -> bool {
     let reports = outage.nodes.as_slice().get(faulty.clone());
     let is_late = |report: &NodeReport| match &report.vote {
         NodeVote::Failed(error) => error.code().is_none(),
