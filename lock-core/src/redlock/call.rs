@@ -1,17 +1,20 @@
 //! One call: a command for one node, from its first poll to what the answer means.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread::LocalKey;
 use std::time::Duration;
 
 use futures::FutureExt;
 
 use super::attempt::Attempt;
+use super::pending::{self, Idle};
+use super::place::Work;
 use super::protocol::{AcquireAnswer, KeyAnswer};
 use crate::node::{Command, NodeError, Operation, Reply};
-use crate::runtime::BoxFuture;
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,65 +46,111 @@ pub(crate) enum Vote {
     Release(Result<KeyAnswer, NodeError>),
 }
 
-/// One call, as long as it takes.
-///
-/// No `async fn`, whose future holds each argument twice: the calls of a lock go from core to core,
-/// and what counts there is how much of the cache they take.
-pub(super) fn call(
+/// A call to be made, as long as it takes.
+pub(crate) struct Call {
     attempt: Arc<Attempt>,
     node: usize,
     purpose: Purpose,
     command: Command,
     within: Duration,
-) -> BoxFuture<'static, Done> {
-    Box::pin(async move {
-        let mut may_be_behind = false;
-        let mut result = send(
-            &attempt,
-            node,
-            purpose,
-            &command,
-            within,
-            &mut may_be_behind,
-        )
-        .await;
-        if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-            // The server does not know the script, so nothing ran: sends its source. Boxed, as all
-            // rare things here.
-            let command = command.with_source();
-            let sent = send(
-                &attempt,
-                node,
-                purpose,
-                &command,
-                within,
-                &mut may_be_behind,
-            );
-            result = Box::pin(sent).await;
-        }
-        let vote = Vote::read(purpose, command.operation(), result, may_be_behind);
-        Done { node, vote }
-    })
+    probe: Option<Probe>,
 }
 
-/// The call that finds out how a suspect node is.
-pub(super) fn probe(
-    attempt: Arc<Attempt>,
-    node: usize,
-    command: Command,
-    within: Duration,
-) -> BoxFuture<'static, Done> {
-    // Made here, since what is never polled never begins.
-    let probe = Probe {
-        attempt: Arc::clone(&attempt),
-        node,
-    };
-    let call = call(attempt, node, Purpose::Acquire, command, within);
-    Box::pin(async move {
-        let done = call.await;
-        drop(probe);
-        done
-    })
+impl Call {
+    pub(super) fn new(
+        attempt: Arc<Attempt>,
+        node: usize,
+        purpose: Purpose,
+        command: Command,
+        within: Duration,
+    ) -> Self {
+        Self {
+            attempt,
+            node,
+            purpose,
+            command,
+            within,
+            probe: None,
+        }
+    }
+
+    /// The call that finds out how a suspect node is.
+    pub(super) fn probe(
+        attempt: Arc<Attempt>,
+        node: usize,
+        command: Command,
+        within: Duration,
+    ) -> Self {
+        // Made here, since what is never polled never begins.
+        let probe = Probe {
+            attempt: Arc::clone(&attempt),
+            node,
+        };
+        Self {
+            probe: Some(probe),
+            ..Self::new(attempt, node, Purpose::Acquire, command, within)
+        }
+    }
+
+    /// Sends one command. What sets or extends a key is not sent when its attempt is over, as it
+    /// would run behind its own release; a release always is.
+    fn send<'c>(
+        &'c self,
+        command: &'c Command,
+        may_be_behind: &'c mut bool,
+    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'c {
+        let member = self.attempt.member(self.node);
+        let mut execute = member.execute(command, self.within);
+        let mut is_first = true;
+        poll_fn(move |cx| {
+            let is_first = mem::take(&mut is_first);
+            if is_first && self.purpose != Purpose::Release && self.attempt.is_over() {
+                return Poll::Ready(Err(NodeError::not_sent("not asked: the attempt is over")));
+            }
+            let poll = execute.poll_unpin(cx);
+            // A call counts from its first poll: a release that follows if the attempt is not over
+            // yet goes behind it.
+            if is_first {
+                *may_be_behind = self.attempt.is_over();
+            }
+            poll
+        })
+    }
+}
+
+impl Work for Call {
+    type Output = Done;
+
+    /// No `async fn` for any part of it, whose future holds each argument twice: calls go from core
+    /// to core, and what counts there is how much of the cache they take.
+    fn run(self) -> impl Future<Output = Done> + Send {
+        async move {
+            let mut may_be_behind = false;
+            let mut result = self.send(&self.command, &mut may_be_behind).await;
+            if self.command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
+                // The server does not know the script, so nothing ran: sends its source. Boxed, as
+                // all rare things here.
+                let command = self.command.with_source();
+                result = Box::pin(self.send(&command, &mut may_be_behind)).await;
+            }
+            let operation = self.command.operation();
+            let vote = Vote::read(self.purpose, operation, result, may_be_behind);
+            drop(self.probe);
+            Done {
+                node: self.node,
+                vote,
+            }
+        }
+    }
+}
+
+impl pending::Call for Call {
+    fn idle() -> &'static LocalKey<Idle<Self>> {
+        thread_local! {
+            static IDLE: Idle<Call> = const { RefCell::new(Vec::new()) };
+        }
+        &IDLE
+    }
 }
 
 /// Frees a suspect node for the next probe when this one has ended, in whatever way.
@@ -133,31 +182,4 @@ impl Vote {
             Purpose::Release => Self::Release(result.and_then(key_answer)),
         }
     }
-}
-
-/// Sends one command. What sets or extends a key is not sent when its attempt is over, as it would
-/// run behind its own release; a release always is.
-fn send<'c>(
-    attempt: &'c Attempt,
-    node: usize,
-    purpose: Purpose,
-    command: &'c Command,
-    within: Duration,
-    may_be_behind: &'c mut bool,
-) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'c {
-    let mut execute = attempt.member(node).execute(command, within);
-    let mut is_first = true;
-    poll_fn(move |cx| {
-        let is_first = mem::take(&mut is_first);
-        if is_first && purpose != Purpose::Release && attempt.is_over() {
-            return Poll::Ready(Err(NodeError::not_sent("not asked: the attempt is over")));
-        }
-        let poll = execute.poll_unpin(cx);
-        // A call counts from its first poll: a release that follows if the attempt is not over yet
-        // goes behind it.
-        if is_first {
-            *may_be_behind = attempt.is_over();
-        }
-        poll
-    })
 }

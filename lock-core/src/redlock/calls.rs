@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::attempt::Attempt;
-use super::call::{Done, Purpose, Vote, call, probe};
+use super::call::{Call, Done, Purpose, Vote};
 use super::pending::Pending;
 use super::protocol::{AcquireAnswer, NodeSet};
 use crate::node::{Command, NodeErrorKind};
@@ -18,7 +18,7 @@ use crate::runtime::BoxFuture;
 #[derive(Debug)]
 pub(crate) struct Calls {
     attempt: Arc<Attempt>,
-    pending: Pending<Done>,
+    pending: Pending<Call>,
     timer: Option<Timer>,
     /// What the clock showed when the calls were made; not known any more once one has ended.
     /// It spares the first timer another look.
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Timer {
 impl Calls {
     pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
-            pending: Pending::with_capacity(attempt.quorum().nodes()),
+            pending: Pending::default(),
             attempt,
             timer: None,
             now: Some(now),
@@ -59,14 +59,14 @@ impl Calls {
         within: Duration,
     ) {
         let attempt = Arc::clone(&self.attempt);
-        let call = call(attempt, node, purpose, command, within);
+        let call = Call::new(attempt, node, purpose, command, within);
         self.pending.push(call);
     }
 
     /// Adds the call that finds out how a suspect node is.
     pub(crate) fn start_probe(&mut self, node: usize, command: Command, within: Duration) {
         let attempt = Arc::clone(&self.attempt);
-        let probe = probe(attempt, node, command, within);
+        let probe = Call::probe(attempt, node, command, within);
         self.pending.push(probe);
     }
 
@@ -162,7 +162,7 @@ impl Drop for Calls {
 }
 
 /// Drives calls to their end and does what their answers ask for.
-async fn settle(attempt: Arc<Attempt>, mut pending: Pending<Done>) {
+async fn settle(attempt: Arc<Attempt>, mut pending: Pending<Call>) {
     while let Some(done) = pending.next().await {
         pending.extend(settle_one(&attempt, done));
     }
@@ -171,7 +171,7 @@ async fn settle(attempt: Arc<Attempt>, mut pending: Pending<Done>) {
 /// What a call that nobody waits for brought: a grant counts if the lock is held; if the attempt is
 /// over, it is released unless a release follows it already; a release without a definite answer
 /// is sent again later.
-fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, Done>> {
+fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<Call> {
     let node = done.node;
     match done.vote {
         Vote::Acquire {
@@ -188,7 +188,7 @@ fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<BoxFuture<'static, D
             (attempt.is_over() && may_be_set && may_be_left).then(|| {
                 let command = attempt.release_command();
                 let within = attempt.within(node);
-                call(Arc::clone(attempt), node, Purpose::Release, command, within)
+                Call::new(Arc::clone(attempt), node, Purpose::Release, command, within)
             })
         }
         Vote::Extend(answer) => {

@@ -17,6 +17,7 @@ mod keys;
 mod loss;
 mod member;
 mod pending;
+mod place;
 pub(crate) mod protocol;
 mod release;
 mod renewer;
