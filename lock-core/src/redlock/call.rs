@@ -121,8 +121,11 @@ impl Call {
 impl Work for Call {
     type Output = Done;
 
-    /// No `async fn` for any part of it, whose future holds each argument twice: calls go from core
-    /// to core, and what counts there is how much of the cache they take.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` holds each argument twice, and calls go from core to \
+                  core, where it counts how much of the cache they take"
+    )]
     fn run(self) -> impl Future<Output = Done> + Send {
         async move {
             let mut may_be_behind = false;

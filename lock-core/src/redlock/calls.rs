@@ -81,15 +81,21 @@ impl Calls {
         nodes
     }
 
-    /// The next call that ends, or `None` when the runtime's clock reaches `until` before.
+    /// The next call that ends, or `None` when the runtime's clock reaches `until` before. The caller
+    /// has use for so many of them, not for fewer: he need not be woken before.
     ///
     /// Cancel safe.
-    pub(crate) async fn next(&mut self, until: Duration) -> Option<Done> {
-        poll_fn(|cx| self.poll_next(cx, until)).await
+    pub(crate) async fn next(&mut self, until: Duration, enough: usize) -> Option<Done> {
+        poll_fn(|cx| self.poll_next(cx, until, enough)).await
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Option<Done>> {
-        if let Poll::Ready(Some(done)) = self.pending.poll_next(cx) {
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        until: Duration,
+        enough: usize,
+    ) -> Poll<Option<Done>> {
+        if let Poll::Ready(Some(done)) = self.pending.poll_next(cx, enough) {
             self.now = None;
             return Poll::Ready(Some(done));
         }
@@ -112,7 +118,7 @@ impl Calls {
     /// A call that has ended already. It does not wait for any, but sends what was added and not
     /// polled yet.
     pub(crate) async fn next_ready(&mut self) -> Option<Done> {
-        poll_fn(|cx| match self.pending.poll_next(cx) {
+        poll_fn(|cx| match self.pending.poll_next(cx, 1) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => Poll::Ready(None),
         })

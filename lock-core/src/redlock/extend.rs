@@ -107,7 +107,7 @@ impl Extending {
                 return verdict;
             }
             let until = self.round.ballots.next_deadline().unwrap_or(self.started);
-            let Some(done) = self.calls.next(until).await else {
+            let Some(done) = self.calls.next(until, self.round.votes_to_decide()).await else {
                 let now = attempt.runtime.now().max(until);
                 for node in self.round.ballots.expire(now).iter() {
                     attempt

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::LocalKey;
 
@@ -34,7 +34,7 @@ pub(crate) type Idle<C> = RefCell<Vec<Box<Memory<C>>>>;
 ///
 /// Only those that asked for it are polled again: a poll goes through a whole client, and the
 /// answer of one node would cost a poll at each. Nor are they polled because somebody else waits for
-/// them now.
+/// them now, nor one by one if he who waits has no use for fewer than so many.
 ///
 /// Who waits holds these, and these hold his waker: so a task that waits for a client that never
 /// wakes anybody lives as long as the process.
@@ -47,7 +47,18 @@ pub(crate) struct Memory<C: Call> {
     calls: Vec<Seat<C>>,
     /// Those of calls that have ended.
     free: Vec<Seat<C>>,
-    waiter: Arc<AtomicWaker>,
+    waiter: Arc<Waiter>,
+    /// Some call was polled again in vain: these take more polls than the one that brings the answer,
+    /// and none of them can wait for the others.
+    is_eager: bool,
+}
+
+/// Who waits for calls.
+#[derive(Default)]
+struct Waiter {
+    waker: AtomicWaker,
+    /// So many calls must ask to be polled before he is woken.
+    enough: AtomicIsize,
 }
 
 /// Where a call stays until its end.
@@ -64,7 +75,7 @@ struct Bell {
     /// Whether the call asked to be polled again. A waker of a call that has ended may say so for the
     /// one that has its seat now, which is polled in vain then.
     is_rung: AtomicBool,
-    waiter: Arc<AtomicWaker>,
+    waiter: Arc<Waiter>,
 }
 
 impl<C: Call> Pending<C> {
@@ -72,7 +83,7 @@ impl<C: Call> Pending<C> {
     pub(crate) fn take(&mut self) -> Self {
         let taken = mem::take(self);
         if let Some(memory) = &taken.memory {
-            drop(memory.waiter.take());
+            drop(memory.waiter.waker.take());
         }
         taken
     }
@@ -97,17 +108,22 @@ impl<C: Call> Pending<C> {
         memory.map_or(0, |memory| memory.calls.len())
     }
 
-    /// What the next one that is ready brings, or `None` if none is left.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<C::Output>> {
+    /// What the next one that is ready brings, or `None` if none is left. If none is ready, the waiter
+    /// is woken when `enough` of them ask to be polled: each may be ready then.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        enough: usize,
+    ) -> Poll<Option<C::Output>> {
         match &mut self.memory {
-            Some(memory) => memory.poll_next(cx),
+            Some(memory) => memory.poll_next(cx, enough),
             None => Poll::Ready(None),
         }
     }
 
     /// The same, waiting for it. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<C::Output> {
-        poll_fn(|cx| self.poll_next(cx)).await
+        poll_fn(|cx| self.poll_next(cx, 1)).await
     }
 }
 
@@ -137,13 +153,15 @@ impl<C: Call> Memory<C> {
                 calls: Vec::new(),
                 free: Vec::new(),
                 waiter: Arc::default(),
+                is_eager: false,
             })
         })
     }
 
-    fn wait_for_others(self: Box<Self>) {
+    fn wait_for_others(mut self: Box<Self>) {
+        self.is_eager = false;
         // Whoever waited last must not live as long as this does.
-        drop(self.waiter.take());
+        drop(self.waiter.waker.take());
         let mut memory = Some(self);
         let keep = |idle: &Idle<C>| {
             let mut idle = idle.borrow_mut();
@@ -154,12 +172,18 @@ impl<C: Call> Memory<C> {
         C::idle().try_with(keep).ok();
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<C::Output>> {
-        // Before it is looked who has rung: who rings from here on wakes this waiter.
-        self.waiter.register(cx.waker());
+    fn poll_next(&mut self, cx: &mut Context<'_>, enough: usize) -> Poll<Option<C::Output>> {
+        let enough = if self.is_eager { 1 } else { enough };
+        // Before it is looked who has rung: who rings from here on counts for this waiter.
+        self.waiter.wait(cx.waker(), enough);
         for (index, seat) in self.calls.iter_mut().enumerate() {
+            let was_polled = seat.was_polled;
+            if !seat.asks_to_be_polled() {
+                continue;
+            }
             let poll = catch_unwind(AssertUnwindSafe(|| seat.poll()));
             if let Ok(Poll::Pending) = poll {
+                self.is_eager |= was_polled || seat.bell.is_rung();
                 continue;
             }
             // In order: those behind may not have been polled yet. And who has panicked would never
@@ -175,15 +199,18 @@ impl<C: Call> Memory<C> {
             };
         }
         if self.calls.is_empty() {
-            Poll::Ready(None)
-        } else {
-            Poll::Pending
+            return Poll::Ready(None);
         }
+        if self.is_eager && enough > 1 {
+            // Who has rung by now may have been too few.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }
 
 impl<C: Call> Seat<C> {
-    fn at(waiter: &Arc<AtomicWaker>) -> Self {
+    fn at(waiter: &Arc<Waiter>) -> Self {
         let bell = Arc::new(Bell {
             is_rung: AtomicBool::new(false),
             waiter: Arc::clone(waiter),
@@ -196,20 +223,40 @@ impl<C: Call> Seat<C> {
         }
     }
 
-    /// Polls the call for the first time, or if it asked for it.
-    fn poll(&mut self) -> Poll<C::Output> {
+    /// Whether it has never been polled, or asks for it since.
+    fn asks_to_be_polled(&mut self) -> bool {
         let was_polled = mem::replace(&mut self.was_polled, true);
-        if !self.bell.take() && was_polled {
-            return Poll::Pending;
-        }
+        self.bell.take() || !was_polled
+    }
+
+    fn poll(&mut self) -> Poll<C::Output> {
         self.place.poll(&mut Context::from_waker(&self.waker))
     }
 }
 
+impl Waiter {
+    fn wait(&self, waker: &Waker, enough: usize) {
+        self.waker.register(waker);
+        let enough = isize::try_from(enough).unwrap_or(isize::MAX);
+        self.enough.swap(enough, Ordering::AcqRel);
+    }
+
+    /// One more call asks to be polled.
+    fn count(&self) {
+        if self.enough.fetch_sub(1, Ordering::AcqRel) <= 1 {
+            self.waker.wake();
+        }
+    }
+}
+
 impl Bell {
+    fn is_rung(&self) -> bool {
+        self.is_rung.load(Ordering::Relaxed)
+    }
+
     fn take(&self) -> bool {
         // Most have not rung: they are looked at, not written to.
-        self.is_rung.load(Ordering::Relaxed) && self.is_rung.swap(false, Ordering::Acquire)
+        self.is_rung() && self.is_rung.swap(false, Ordering::Acquire)
     }
 }
 
@@ -219,8 +266,9 @@ impl Wake for Bell {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.is_rung.store(true, Ordering::Release);
-        self.waiter.wake();
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            self.waiter.count();
+        }
     }
 }
 

@@ -175,7 +175,7 @@ impl UnderWay {
                 .ballots
                 .next_deadline()
                 .unwrap_or(attempt.started);
-            let Some(done) = self.calls.next(until).await else {
+            let Some(done) = self.calls.next(until, self.round.votes_to_decide()).await else {
                 let now = attempt.runtime.now().max(until);
                 for node in self.round.ballots.expire(now).iter() {
                     attempt.member(node).overdue(attempt.within(node));

@@ -48,23 +48,25 @@ impl Trying {
         loop {
             match self.round.step() {
                 AcquireStep::Ask(nodes) => self.ask(nodes, now),
-                AcquireStep::Wait(until) => match self.calls.next(until).await {
-                    Some(done) => {
-                        self.take(done);
-                        if self.is_in_turn {
-                            // Answers that are in count, however late this is polled.
-                            while let Some(done) = self.calls.next_ready().await {
-                                self.take(done);
+                AcquireStep::Wait(until) => {
+                    match self.calls.next(until, self.round.votes_to_decide()).await {
+                        Some(done) => {
+                            self.take(done);
+                            if self.is_in_turn {
+                                // Answers that are in count, however late this is polled.
+                                while let Some(done) = self.calls.next_ready().await {
+                                    self.take(done);
+                                }
+                                now = attempt.runtime.now();
+                                self.pass_time(now);
                             }
-                            now = attempt.runtime.now();
+                        }
+                        None => {
+                            now = attempt.runtime.now().max(until);
                             self.pass_time(now);
                         }
                     }
-                    None => {
-                        now = attempt.runtime.now().max(until);
-                        self.pass_time(now);
-                    }
-                },
+                }
                 AcquireStep::Decided => return,
             }
         }

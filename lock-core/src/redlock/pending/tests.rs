@@ -109,8 +109,18 @@ fn polled(
     polls: &Polls,
     waiter: &Arc<Woken>,
 ) -> Vec<(usize, Waker)> {
+    polled_for(1, pending, polls, waiter)
+}
+
+/// The same if he has use for so many.
+fn polled_for(
+    enough: usize,
+    pending: &mut Pending<Numbered>,
+    polls: &Polls,
+    waiter: &Arc<Woken>,
+) -> Vec<(usize, Waker)> {
     let waker = Waker::from(Arc::clone(waiter));
-    let poll = pending.poll_next(&mut Context::from_waker(&waker));
+    let poll = pending.poll_next(&mut Context::from_waker(&waker), enough);
     assert!(poll.is_pending());
     polls.lock().unwrap().split_off(0)
 }
@@ -187,7 +197,7 @@ fn who_rings_behind_one_that_is_ready_is_polled_next() {
 fn who_panics_is_gone_and_the_others_stay() {
     let (mut pending, polls) = quiet(1);
     pending.push(Box::pin(async { panic!("on purpose") }));
-    let mut poll = || pending.poll_next(&mut Context::from_waker(Waker::noop()));
+    let mut poll = || pending.poll_next(&mut Context::from_waker(Waker::noop()), 1);
     assert!(catch_unwind(AssertUnwindSafe(&mut poll)).is_err());
     assert!(poll().is_pending());
     let rest = polls.lock().unwrap().split_off(0);
@@ -271,7 +281,7 @@ fn who_waited_last_is_not_held_on_to() {
     let (mut pending, _) = futures(&[1]);
     let waiter = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&waiter));
-    let poll = pending.poll_next(&mut Context::from_waker(&waker));
+    let poll = pending.poll_next(&mut Context::from_waker(&waker), 1);
     assert_eq!(poll, Poll::Ready(Some(0)));
     drop((pending, waker));
     assert_eq!(Arc::strong_count(&waiter), 1);
@@ -306,4 +316,102 @@ fn a_thread_keeps_no_more_memory_than_it_may() {
         assert_eq!(pending.next().now_or_never(), Some(Some(0)));
     }
     assert_eq!(Numbered::idle().with_borrow(Vec::len), KEPT);
+}
+
+impl Woken {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn who_has_use_for_several_is_woken_when_so_many_ask() {
+    let (mut pending, polls) = quiet(4);
+    let waiter = Arc::new(Woken::default());
+    let wakers = polled_for(3, &mut pending, &polls, &waiter);
+    let ring = |number: usize| wakers[number].1.wake_by_ref();
+    for number in [2, 0, 2, 0] {
+        ring(number);
+        assert_eq!(waiter.take(), 0);
+    }
+    ring(3);
+    assert_eq!(waiter.take(), 1);
+    let asked = polled_for(1, &mut pending, &polls, &waiter);
+    assert_eq!(numbers(&asked), [0, 2, 3]);
+}
+
+#[test]
+fn calls_that_take_several_polls_do_not_wait_for_each_other() {
+    let (mut pending, polls) = quiet(3);
+    let waiter = Arc::new(Woken::default());
+    let wakers = polled_for(2, &mut pending, &polls, &waiter);
+    wakers[0].1.wake_by_ref();
+    wakers[1].1.wake_by_ref();
+    assert_eq!(waiter.take(), 1);
+    // Another one has rung when it is seen that these took it in vain.
+    let asked = polled_for(2, &mut pending, &polls, &waiter);
+    assert_eq!(numbers(&asked), [0, 1]);
+    assert_eq!(waiter.take(), 1);
+    polled_for(2, &mut pending, &polls, &waiter);
+    assert_eq!(waiter.take(), 0);
+    wakers[2].1.wake_by_ref();
+    assert_eq!(waiter.take(), 1);
+    let mut taken = pending.take();
+    polled_for(2, &mut taken, &polls, &waiter);
+    wakers[1].1.wake_by_ref();
+    assert_eq!(waiter.take(), 1);
+}
+
+#[test]
+fn a_call_that_asks_for_the_next_poll_in_its_first_one_gets_it() {
+    let (mut pending, polls) = futures(&[2]);
+    for _ in 0..2 {
+        pending.push(Box::pin(std::future::pending()));
+    }
+    let waiter = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&waiter));
+    let mut cx = Context::from_waker(&waker);
+    assert!(pending.poll_next(&mut cx, 2).is_pending());
+    assert_eq!(waiter.take(), 1);
+    assert_eq!(pending.poll_next(&mut cx, 2), Poll::Ready(Some(0)));
+    assert_eq!(*polls.lock().unwrap(), [0, 0]);
+}
+
+#[test]
+fn the_next_calls_do_not_inherit_the_haste() {
+    let (mut hasty, _) = futures(&[2, 2]);
+    while hasty.next().now_or_never().flatten().is_some() {}
+    drop(hasty);
+    let (mut pending, polls) = quiet(2);
+    let waiter = Arc::new(Woken::default());
+    let wakers = polled_for(2, &mut pending, &polls, &waiter);
+    assert_eq!(waiter.take(), 0);
+    wakers[0].1.wake_by_ref();
+    assert_eq!(waiter.take(), 0);
+}
+
+#[test]
+fn several_are_enough_whenever_their_threads_ring() {
+    let (ask, asked) = std::sync::mpsc::channel::<Waker>();
+    let ringer = std::thread::spawn(move || asked.into_iter().for_each(Waker::wake));
+    for _ in 0..5_000 {
+        let mut pending = Pending::<Numbered>::default();
+        for number in 0..5 {
+            let (ask, mut is_first) = (ask.clone(), true);
+            pending.push(Box::pin(poll_fn(move |cx| {
+                if !mem::take(&mut is_first) {
+                    return Poll::Ready(number);
+                }
+                ask.send(cx.waker().clone()).unwrap();
+                Poll::Pending
+            })));
+        }
+        futures::executor::block_on(async {
+            for left in [3, 2, 1] {
+                assert!(poll_fn(|cx| pending.poll_next(cx, left)).await.is_some());
+            }
+        });
+    }
+    drop(ask);
+    ringer.join().unwrap();
 }

@@ -122,6 +122,16 @@ impl AcquireRound {
         }
     }
 
+    /// How many votes there must be at least before there is another [`step`](Self::step).
+    pub(crate) fn votes_to_decide(&self) -> usize {
+        let tally = self.tally();
+        // Nodes that are asked in turn, and the causes of an outage, count one by one.
+        if self.first.is_some() || self.quorum.standing(tally) != Standing::Open {
+            return 1;
+        }
+        self.quorum.votes_to_change(tally)
+    }
+
     fn to_ask(&self) -> NodeSet {
         match self.first {
             Some(first) if self.ballots.is_unasked(first) => NodeSet::of(first),
@@ -224,12 +234,16 @@ impl AcquireRound {
     }
 
     fn standing(&self) -> Standing {
+        self.quorum.standing(self.tally())
+    }
+
+    fn tally(&self) -> Tally {
         let granted = self.granted.len();
-        self.quorum.standing(Tally {
+        Tally {
             granted,
             refused: self.ballots.answered() - granted,
             open: self.ballots.open() + self.ballots.unasked().len(),
-        })
+        }
     }
 }
 

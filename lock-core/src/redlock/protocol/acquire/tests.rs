@@ -37,6 +37,12 @@ fn failed(round: &mut AcquireRound, node: usize) {
     round.handle_vote(node, Err(NodeError::connection("broken")));
 }
 
+fn is_open(round: &AcquireRound, node: usize) -> bool {
+    !round.ballots.is_unasked(node)
+        && !round.ballots.has_failed(node)
+        && round.ballots.answer(node).is_none()
+}
+
 fn verdict(round: &AcquireRound) -> Verdict {
     round.verdict(5 * MS, 10 * MS, &[])
 }
@@ -272,4 +278,34 @@ fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
     one.handle_vote(0, Err(denied()));
     failed(&mut one, 1);
     assert_eq!(verdict(&one), Verdict::Unavailable { denied: false });
+}
+
+proptest::proptest! {
+    /// Also when nodes are given up before they answer, and answer late.
+    #[test]
+    fn fewer_votes_than_said_never_decide(
+        votes in proptest::collection::vec((0_usize..7, 0_u8..4), 1..30),
+        needed in 4_usize..8,
+    ) {
+        let mut round = AcquireRound::new(Quorum::new(needed, 7).unwrap(), None, None);
+        ask(&mut round);
+        let mut left = round.votes_to_decide();
+        for (node, vote) in votes {
+            if round.step() == AcquireStep::Decided {
+                break;
+            }
+            match vote {
+                0 => granted(&mut round, node),
+                1 => refused(&mut round, node),
+                _ if !is_open(&round, node) => continue,
+                _ => failed(&mut round, node),
+            }
+            left -= 1;
+            if left == 0 {
+                left = round.votes_to_decide();
+            } else {
+                proptest::prop_assert_ne!(round.step(), AcquireStep::Decided);
+            }
+        }
+    }
 }
