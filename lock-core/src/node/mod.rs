@@ -70,6 +70,10 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     /// The algorithm keeps a timer of its own, so `within` is there to bound what the caller
     /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
     ///
+    /// A call that has woken its task may be polled somewhat later, when so many calls have that their
+    /// votes can decide, or a quarter of the node timeout has passed. So it looks for the answer
+    /// before it looks at a timer, and holds nothing meanwhile that other calls need.
+    ///
     /// # Errors
     ///
     /// A [`NodeError`] says what is known of the command's fate, see N3 and N10.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use super::attempt::Attempt;
-use super::pending::{self, Idle};
+use super::pending::{Idle, Recycled};
 use super::place::Work;
 use super::protocol::{AcquireAnswer, KeyAnswer};
 use crate::node::{Command, NodeError, Operation, Reply};
@@ -147,7 +147,7 @@ impl Work for Call {
     }
 }
 
-impl pending::Call for Call {
+impl Recycled for Call {
     fn idle() -> &'static LocalKey<Idle<Self>> {
         thread_local! {
             static IDLE: Idle<Call> = const { RefCell::new(Vec::new()) };

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::attempt::Attempt;
@@ -14,11 +14,18 @@ use super::protocol::{AcquireAnswer, NodeSet};
 use crate::node::{Command, NodeErrorKind};
 use crate::runtime::BoxFuture;
 
+/// For which part of the time that a node has the answers of some may wait until enough are there.
+/// What a call brings may be no answer, but its turn to send, or a node's wish for a script's source;
+/// or it holds what others need until it is polled.
+const PATIENCE_SHARE: u32 = 4;
+
 /// The calls of one attempt that are under way.
 #[derive(Debug)]
 pub(crate) struct Calls {
     attempt: Arc<Attempt>,
     pending: Pending<Call>,
+    /// Until when calls may wait for each other, as long as they do.
+    patient_until: Option<Duration>,
     timer: Option<Timer>,
     /// What the clock showed when the calls were made; not known any more once one has ended.
     /// It spares the first timer another look.
@@ -26,13 +33,13 @@ pub(crate) struct Calls {
 }
 
 struct Timer {
-    until: Duration,
+    due: Duration,
     sleep: BoxFuture<'static, ()>,
 }
 
 impl std::fmt::Debug for Timer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Timer({:?})", self.until)
+        write!(f, "Timer({:?})", self.due)
     }
 }
 
@@ -40,6 +47,7 @@ impl Calls {
     pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
         Self {
             pending: Pending::default(),
+            patient_until: Some(now.saturating_add(attempt.timing.node_timeout / PATIENCE_SHARE)),
             attempt,
             timer: None,
             now: Some(now),
@@ -81,8 +89,10 @@ impl Calls {
         nodes
     }
 
-    /// The next call that ends, or `None` when the runtime's clock reaches `until` before. The caller
-    /// has use for so many of them, not for fewer: he need not be woken before.
+    /// The next call that ends, or `None` when the runtime's clock reaches `until` before.
+    ///
+    /// The caller can do something with `enough` of them, and nothing with fewer. So he is not woken
+    /// before that many ask for it; but if it takes long, by each.
     ///
     /// Cancel safe.
     pub(crate) async fn next(&mut self, until: Duration, enough: usize) -> Option<Done> {
@@ -95,24 +105,37 @@ impl Calls {
         until: Duration,
         enough: usize,
     ) -> Poll<Option<Done>> {
-        if let Poll::Ready(Some(done)) = self.pending.poll_next(cx, enough) {
-            self.now = None;
-            return Poll::Ready(Some(done));
-        }
-        if self.timer.as_ref().is_none_or(|timer| timer.until != until) {
-            let now = self.now.take();
-            let left = until.saturating_sub(now.unwrap_or_else(|| self.attempt.runtime.now()));
-            let sleep = self.attempt.runtime.sleep(left);
-            self.timer = Some(Timer { until, sleep });
-        }
-        let timer = self.timer.as_mut().map(|timer| Pin::new(&mut timer.sleep));
-        match timer.map(|sleep| sleep.poll(cx)) {
-            Some(Poll::Ready(())) => {
-                self.timer = None;
-                Poll::Ready(None)
+        loop {
+            if let Poll::Ready(Some(done)) = self.pending.poll_next(cx, enough) {
+                self.now = None;
+                return Poll::Ready(Some(done));
             }
-            _ => Poll::Pending,
+            let due = ready!(self.poll_timer(cx, until));
+            if due >= until {
+                return Poll::Ready(None);
+            }
+            // They have been patient for long enough.
+            self.patient_until = None;
+            self.pending.be_eager();
         }
+    }
+
+    /// Ready when `until` or something before it is due, and says what.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Duration> {
+        let due = self.patient_until.unwrap_or(until).min(until);
+        let timer = match &mut self.timer {
+            Some(timer) if timer.due <= due => timer,
+            timer => {
+                let now = self.now.take();
+                let left = due.saturating_sub(now.unwrap_or_else(|| self.attempt.runtime.now()));
+                let sleep = self.attempt.runtime.sleep(left);
+                timer.insert(Timer { due, sleep })
+            }
+        };
+        ready!(Pin::new(&mut timer.sleep).poll(cx));
+        let due = timer.due;
+        self.timer = None;
+        Poll::Ready(due)
     }
 
     /// A call that has ended already. It does not wait for any, but sends what was added and not

@@ -18,11 +18,12 @@ use futures::task::AtomicWaker;
 
 use super::place::{Place, Work};
 
-/// For how many attempts a thread keeps the memory of their calls.
+/// For how many attempts a thread keeps the memory of their calls, and of how many calls each.
 const KEPT: usize = 64;
+const KEPT_SEATS: usize = 16;
 
 /// Work whose memory is used again.
-pub(crate) trait Call: Work + Sized {
+pub(crate) trait Recycled: Work + Sized {
     /// What calls that have ended on this thread left behind.
     fn idle() -> &'static LocalKey<Idle<Self>>;
 }
@@ -34,22 +35,22 @@ pub(crate) type Idle<C> = RefCell<Vec<Box<Memory<C>>>>;
 ///
 /// Only those that asked for it are polled again: a poll goes through a whole client, and the
 /// answer of one node would cost a poll at each. Nor are they polled because somebody else waits for
-/// them now, nor one by one if he who waits has no use for fewer than so many.
+/// them now. And a waiter who can do nothing with fewer than three answers, say, is not woken before
+/// three of them ask, unless they turn out to be [eager](Self::be_eager).
 ///
 /// Who waits holds these, and these hold his waker: so a task that waits for a client that never
 /// wakes anybody lives as long as the process.
-pub(crate) struct Pending<C: Call> {
+pub(crate) struct Pending<C: Recycled> {
     /// None while there has been no call.
     memory: Option<Box<Memory<C>>>,
 }
 
-pub(crate) struct Memory<C: Call> {
+pub(crate) struct Memory<C: Recycled> {
     calls: Vec<Seat<C>>,
     /// Those of calls that have ended.
     free: Vec<Seat<C>>,
     waiter: Arc<Waiter>,
-    /// Some call was polled again in vain: these take more polls than the one that brings the answer,
-    /// and none of them can wait for the others.
+    /// None of them can wait for the others any more.
     is_eager: bool,
 }
 
@@ -62,7 +63,7 @@ struct Waiter {
 }
 
 /// Where a call stays until its end.
-struct Seat<C: Call> {
+struct Seat<C: Recycled> {
     place: Place<C>,
     was_polled: bool,
     /// What the call wakes.
@@ -78,12 +79,12 @@ struct Bell {
     waiter: Arc<Waiter>,
 }
 
-impl<C: Call> Pending<C> {
+impl<C: Recycled> Pending<C> {
     /// All of them, for somebody else to wait for. This one is not waited for any more.
     pub(crate) fn take(&mut self) -> Self {
         let taken = mem::take(self);
         if let Some(memory) = &taken.memory {
-            drop(memory.waiter.waker.take());
+            memory.waiter.go();
         }
         taken
     }
@@ -97,6 +98,16 @@ impl<C: Call> Pending<C> {
         seat.was_polled = false;
         seat.place.fill(call);
         memory.calls.push(seat);
+    }
+
+    /// From now on the waiter is woken by each that asks to be polled. They turn so by themselves when
+    /// one of them takes another poll than the one that brings its answer.
+    ///
+    /// Who has asked before is polled at the next poll.
+    pub(crate) fn be_eager(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.is_eager = true;
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -127,23 +138,24 @@ impl<C: Call> Pending<C> {
     }
 }
 
-impl<C: Call> Default for Pending<C> {
+impl<C: Recycled> Default for Pending<C> {
     fn default() -> Self {
         Self { memory: None }
     }
 }
 
-impl<C: Call> Drop for Pending<C> {
+impl<C: Recycled> Drop for Pending<C> {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take()
-            && memory.calls.is_empty()
-        {
-            memory.wait_for_others();
+        if let Some(memory) = self.memory.take() {
+            memory.waiter.go();
+            if memory.calls.is_empty() {
+                memory.keep();
+            }
         }
     }
 }
 
-impl<C: Call> Memory<C> {
+impl<C: Recycled> Memory<C> {
     /// Some that waits on this thread, or else new one.
     fn idle() -> Box<Self> {
         // A thread that is about to end has none.
@@ -158,10 +170,10 @@ impl<C: Call> Memory<C> {
         })
     }
 
-    fn wait_for_others(mut self: Box<Self>) {
+    /// Keeps it for the next calls on this thread.
+    fn keep(mut self: Box<Self>) {
         self.is_eager = false;
-        // Whoever waited last must not live as long as this does.
-        drop(self.waiter.waker.take());
+        self.free.truncate(KEPT_SEATS);
         let mut memory = Some(self);
         let keep = |idle: &Idle<C>| {
             let mut idle = idle.borrow_mut();
@@ -209,7 +221,7 @@ impl<C: Call> Memory<C> {
     }
 }
 
-impl<C: Call> Seat<C> {
+impl<C: Recycled> Seat<C> {
     fn at(waiter: &Arc<Waiter>) -> Self {
         let bell = Arc::new(Bell {
             is_rung: AtomicBool::new(false),
@@ -238,7 +250,14 @@ impl Waiter {
     fn wait(&self, waker: &Waker, enough: usize) {
         self.waker.register(waker);
         let enough = isize::try_from(enough).unwrap_or(isize::MAX);
+        // Not stored: a swap sees what those did who were counted before it, so that whoever is not
+        // counted from here on is found to have rung.
         self.enough.swap(enough, Ordering::AcqRel);
+    }
+
+    /// Nobody waits any more, so nobody is held on to.
+    fn go(&self) {
+        drop(self.waker.take());
     }
 
     /// One more call asks to be polled.
@@ -272,13 +291,13 @@ impl Wake for Bell {
     }
 }
 
-impl<C: Call> Extend<C> for Pending<C> {
+impl<C: Recycled> Extend<C> for Pending<C> {
     fn extend<I: IntoIterator<Item = C>>(&mut self, calls: I) {
         calls.into_iter().for_each(|call| self.push(call));
     }
 }
 
-impl<C: Call> fmt::Debug for Pending<C> {
+impl<C: Recycled> fmt::Debug for Pending<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pending({})", self.len())
     }

@@ -1,5 +1,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use futures::FutureExt;
 
@@ -16,7 +17,7 @@ impl Work for Numbered {
     }
 }
 
-impl Call for Numbered {
+impl Recycled for Numbered {
     fn idle() -> &'static LocalKey<Idle<Self>> {
         thread_local! {
             static IDLE: Idle<Numbered> = const { RefCell::new(Vec::new()) };
@@ -316,6 +317,14 @@ fn a_thread_keeps_no_more_memory_than_it_may() {
         assert_eq!(pending.next().now_or_never(), Some(Some(0)));
     }
     assert_eq!(Numbered::idle().with_borrow(Vec::len), KEPT);
+    let mut many = futures(&[1; KEPT_SEATS + 3]).0;
+    while many.next().now_or_never().flatten().is_some() {}
+    drop(many);
+    let most = Numbered::idle().with_borrow(|idle| {
+        let seats = idle.iter().map(|memory| memory.free.len());
+        seats.max()
+    });
+    assert_eq!(most, Some(KEPT_SEATS));
 }
 
 impl Woken {
@@ -348,7 +357,7 @@ fn calls_that_take_several_polls_do_not_wait_for_each_other() {
     wakers[0].1.wake_by_ref();
     wakers[1].1.wake_by_ref();
     assert_eq!(waiter.take(), 1);
-    // Another one has rung when it is seen that these took it in vain.
+    // These took it in vain. Another one may have rung before that was seen, and was not enough.
     let asked = polled_for(2, &mut pending, &polls, &waiter);
     assert_eq!(numbers(&asked), [0, 1]);
     assert_eq!(waiter.take(), 1);
@@ -378,11 +387,31 @@ fn a_call_that_asks_for_the_next_poll_in_its_first_one_gets_it() {
 }
 
 #[test]
+fn whoever_hurries_is_woken_by_each() {
+    let (mut pending, polls) = quiet(3);
+    let waiter = Arc::new(Woken::default());
+    let wakers = polled_for(2, &mut pending, &polls, &waiter);
+    wakers[0].1.wake_by_ref();
+    assert_eq!(waiter.take(), 0);
+    pending.be_eager();
+    let asked = polled_for(2, &mut pending, &polls, &waiter);
+    assert_eq!(numbers(&asked), [0]);
+    wakers[1].1.wake_by_ref();
+    assert_eq!(waiter.take(), 1);
+}
+
+#[test]
 fn the_next_calls_do_not_inherit_the_haste() {
     let (mut hasty, _) = futures(&[2, 2]);
-    while hasty.next().now_or_never().flatten().is_some() {}
+    hasty.be_eager();
+    while !hasty.is_empty() {
+        hasty.next().now_or_never();
+    }
+    let bell = Arc::as_ptr(&hasty.memory.as_ref().unwrap().free[0].bell);
     drop(hasty);
     let (mut pending, polls) = quiet(2);
+    let seats = &pending.memory.as_ref().unwrap().calls;
+    assert!(seats.iter().any(|seat| Arc::as_ptr(&seat.bell) == bell));
     let waiter = Arc::new(Woken::default());
     let wakers = polled_for(2, &mut pending, &polls, &waiter);
     assert_eq!(waiter.take(), 0);
@@ -391,27 +420,37 @@ fn the_next_calls_do_not_inherit_the_haste() {
 }
 
 #[test]
-fn several_are_enough_whenever_their_threads_ring() {
+fn no_count_of_another_thread_is_lost() {
     let (ask, asked) = std::sync::mpsc::channel::<Waker>();
     let ringer = std::thread::spawn(move || asked.into_iter().for_each(Waker::wake));
-    for _ in 0..5_000 {
-        let mut pending = Pending::<Numbered>::default();
-        for number in 0..5 {
-            let (ask, mut is_first) = (ask.clone(), true);
-            pending.push(Box::pin(poll_fn(move |cx| {
-                if !mem::take(&mut is_first) {
-                    return Poll::Ready(number);
-                }
-                ask.send(cx.waker().clone()).unwrap();
-                Poll::Pending
-            })));
-        }
-        futures::executor::block_on(async {
-            for left in [3, 2, 1] {
-                assert!(poll_fn(|cx| pending.poll_next(cx, left)).await.is_some());
+    let (end, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for _ in 0..5_000 {
+            let mut pending = Pending::<Numbered>::default();
+            for number in 0..5 {
+                pending.push(ringing_once(number, ask.clone()));
             }
-        });
-    }
-    drop(ask);
+            // All must be counted, or the last one never wakes anybody.
+            futures::executor::block_on(async {
+                for left in [5, 4, 3, 2, 1] {
+                    assert!(poll_fn(|cx| pending.poll_next(cx, left)).await.is_some());
+                }
+            });
+        }
+        end.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(60)).unwrap();
     ringer.join().unwrap();
+}
+
+/// Asks another thread to wake it, and is ready then.
+fn ringing_once(number: usize, ask: std::sync::mpsc::Sender<Waker>) -> Numbered {
+    let mut is_first = true;
+    Box::pin(poll_fn(move |cx| {
+        if !mem::take(&mut is_first) {
+            return Poll::Ready(number);
+        }
+        ask.send(cx.waker().clone()).unwrap();
+        Poll::Pending
+    }))
 }

@@ -138,6 +138,23 @@ mod tests {
         assert_eq!(round("emefm").missing(), expected);
     }
 
+    #[test]
+    fn the_fewest_votes_that_decide_are_known() {
+        let table = [
+            ("ee...", 1),
+            ("e....", 2),
+            (".....", 3),
+            ("m....", 2),
+            ("mf...", 1),
+            ("xx...", 3),
+            ("xxx..", 2),
+            ("xxxx.", 1),
+        ];
+        for (votes, expected) in table {
+            assert_eq!(round(votes).votes_to_decide(), expected, "{votes}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn fewer_votes_than_said_never_decide(

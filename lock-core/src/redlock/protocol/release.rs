@@ -101,7 +101,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// `r` released, `m` missing, `f` foreign, `x` failed, `.` open, `-` not asked.
-    fn verdict(votes: &str) -> Option<ReleaseVerdict> {
+    fn round(votes: &str) -> ReleaseRound {
         let asked = votes
             .char_indices()
             .filter(|(_, vote)| *vote != '-')
@@ -117,7 +117,7 @@ mod tests {
                 _ => {}
             }
         }
-        round.verdict()
+        round
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             ("rx", Some(Unavailable)),
         ];
         for (votes, expected) in table {
-            assert_eq!(verdict(votes), expected, "{votes}");
+            assert_eq!(round(votes).verdict(), expected, "{votes}");
         }
     }
 
@@ -176,6 +176,23 @@ mod tests {
         assert_eq!(round.ballots.next_deadline(), Some(100 * MS));
         assert_eq!(round.ballots.expire(100 * MS), NodeSet::of(0));
         assert_eq!(round.verdict(), Some(ReleaseVerdict::Unavailable));
+    }
+
+    #[test]
+    fn the_fewest_votes_that_decide_are_known() {
+        let table = [
+            ("rr...", 1),
+            ("r....", 2),
+            (".....", 3),
+            ("m....", 2),
+            ("mm...", 1),
+            ("xx...", 3),
+            ("xxx..", 2),
+            ("rr.--", 1),
+        ];
+        for (votes, expected) in table {
+            assert_eq!(round(votes).votes_to_decide(), expected, "{votes}");
+        }
     }
 
     proptest::proptest! {

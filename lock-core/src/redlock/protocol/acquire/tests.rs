@@ -280,6 +280,59 @@ fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
     assert_eq!(verdict(&one), Verdict::Unavailable { denied: false });
 }
 
+#[test]
+fn the_fewest_votes_that_lead_on_are_known() {
+    // `g` granted, `r` refused, `x` failed; the others are open.
+    let table = [
+        ("", 3),
+        ("g", 2),
+        ("gg", 1),
+        ("ggr", 1),
+        ("r", 2),
+        ("rr", 1),
+        ("x", 2),
+        ("gx", 2),
+        ("gxx", 1),
+        // No quorum can grant any more: the last one tells contention from an outage.
+        ("grxx", 1),
+        // An outage that waits for its causes.
+        ("xxx", 1),
+    ];
+    for (votes, expected) in table {
+        let mut round = round(5);
+        for (node, vote) in votes.char_indices() {
+            match vote {
+                'g' => granted(&mut round, node),
+                'r' => refused(&mut round, node),
+                _ => failed(&mut round, node),
+            }
+        }
+        assert_ne!(round.step(), AcquireStep::Decided, "{votes}");
+        assert_eq!(round.votes_to_decide(), expected, "{votes}");
+    }
+    let mut even = round(4);
+    assert_eq!(even.votes_to_decide(), 2);
+    refused(&mut even, 0);
+    assert_eq!(even.votes_to_decide(), 1);
+    let mut in_turn = AcquireRound::new(Quorum::majority(5), Some(0), None);
+    ask(&mut in_turn);
+    assert_eq!(in_turn.votes_to_decide(), 1);
+}
+
+#[test]
+fn a_vote_that_no_grant_can_turn_needs_as_many_as_tell_contention_from_an_outage() {
+    let nine = Quorum::majority(9);
+    let tally = |granted, refused, open| Tally {
+        granted,
+        refused,
+        open,
+    };
+    assert_eq!(nine.votes_to_change(tally(0, 0, 9)), 5);
+    assert_eq!(nine.votes_to_change(tally(1, 1, 5)), 2);
+    assert_eq!(nine.votes_to_change(tally(1, 1, 3)), 1);
+    assert_eq!(nine.votes_to_change(tally(0, 2, 4)), 2);
+}
+
 proptest::proptest! {
     /// Also when nodes are given up before they answer, and answer late.
     #[test]
