@@ -182,7 +182,7 @@ impl Scene {
         Values(self.servers.iter().map(value).collect())
     }
 
-    async fn until(&self, what: &str, condition: impl FnMut() -> bool) {
+    pub(crate) async fn until(&self, what: &str, condition: impl FnMut() -> bool) {
         let limit = self.patience;
         let is_so = is_within(limit, condition).await;
         assert!(is_so, "not within {limit:?}: {what}");

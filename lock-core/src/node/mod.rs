@@ -70,9 +70,9 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     /// The algorithm keeps a timer of its own, so `within` is there to bound what the caller
     /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
     ///
-    /// A call that has woken its task may be polled somewhat later, when so many calls have that their
-    /// votes can decide, or a quarter of the node timeout has passed. So it looks for the answer
-    /// before it looks at a timer, and holds nothing meanwhile that other calls need.
+    /// After a call has woken its task it may be polled only when so many others have that their votes
+    /// can decide, or 25 ms after they began. So look for the answer before any timer, and hold
+    /// nothing meanwhile that other calls need.
     ///
     /// # Errors
     ///

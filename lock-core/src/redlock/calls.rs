@@ -14,9 +14,10 @@ use super::protocol::{AcquireAnswer, NodeSet};
 use crate::node::{Command, NodeErrorKind};
 use crate::runtime::BoxFuture;
 
-/// For which part of the time that a node has the answers of some may wait until enough are there.
-/// What a call brings may be no answer, but its turn to send, or a node's wish for a script's source;
-/// or it holds what others need until it is polled.
+/// For so long calls that ask to be polled may wait for others, but for no more than a share of the
+/// node timeout. What a call brings may be no answer, but its turn to send, or a node's wish for a
+/// script's source; or it holds what others need until it is polled.
+const PATIENCE: Duration = Duration::from_millis(25);
 const PATIENCE_SHARE: u32 = 4;
 
 /// The calls of one attempt that are under way.
@@ -44,10 +45,12 @@ impl std::fmt::Debug for Timer {
 }
 
 impl Calls {
-    pub(crate) fn new(attempt: Arc<Attempt>, now: Duration) -> Self {
+    /// None yet, of a round that begins at `now` and in which a node may take `node_timeout`.
+    pub(crate) fn new(attempt: Arc<Attempt>, now: Duration, node_timeout: Duration) -> Self {
+        let patience = PATIENCE.min(node_timeout / PATIENCE_SHARE);
         Self {
             pending: Pending::default(),
-            patient_until: Some(now.saturating_add(attempt.timing.node_timeout / PATIENCE_SHARE)),
+            patient_until: Some(now.saturating_add(patience)),
             attempt,
             timer: None,
             now: Some(now),
@@ -76,6 +79,8 @@ impl Calls {
         let attempt = Arc::clone(&self.attempt);
         let probe = Call::probe(attempt, node, command, within);
         self.pending.push(probe);
+        // As long as it is not heard, nobody else asks the node.
+        self.pending.be_eager();
     }
 
     /// Adds a release of the attempt's key at every node where it may be, and says which.

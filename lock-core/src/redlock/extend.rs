@@ -83,7 +83,7 @@ struct Extending {
 impl Extending {
     fn new(attempt: &Arc<Attempt>, timing: Timing, now: Duration) -> Self {
         let mut round = ExtendRound::new(attempt.quorum());
-        let mut calls = Calls::new(Arc::clone(attempt), now);
+        let mut calls = Calls::new(Arc::clone(attempt), now, timing.node_timeout);
         let entries = attempt.keys.entries(attempt.token, timing.ttl).collect();
         let command = Command::from(Operation::Extend { entries });
         for node in NodeSet::all(attempt.quorum().nodes()).iter() {

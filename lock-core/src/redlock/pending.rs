@@ -50,7 +50,7 @@ pub(crate) struct Memory<C: Recycled> {
     /// Those of calls that have ended.
     free: Vec<Seat<C>>,
     waiter: Arc<Waiter>,
-    /// None of them can wait for the others any more.
+    /// The waiter is woken by each, however many are enough.
     is_eager: bool,
 }
 
@@ -100,10 +100,8 @@ impl<C: Recycled> Pending<C> {
         memory.calls.push(seat);
     }
 
-    /// From now on the waiter is woken by each that asks to be polled. They turn so by themselves when
-    /// one of them takes another poll than the one that brings its answer.
-    ///
-    /// Who has asked before is polled at the next poll.
+    /// From the next poll on the waiter is woken by each that asks for it. They turn so by themselves
+    /// when one of them takes more polls than the one that brings its answer.
     pub(crate) fn be_eager(&mut self) {
         if let Some(memory) = &mut self.memory {
             memory.is_eager = true;

@@ -113,7 +113,7 @@ impl Releasing {
     fn start(attempt: &Arc<Attempt>) -> Self {
         let now = attempt.runtime.now();
         attempt.end_held(!attempt.remaining_at(now).is_zero());
-        let mut calls = Calls::new(Arc::clone(attempt), now);
+        let mut calls = Calls::new(Arc::clone(attempt), now, attempt.timing.node_timeout);
         let asked = calls.start_releases();
         let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());
         for node in asked.iter() {

@@ -266,7 +266,8 @@ impl Renewing {
 
 /// Sets the key of a lock again where it was forgotten. Those nodes vote from the next round on.
 fn set_again(lock: &Arc<Attempt>, nodes: NodeSet, valid_until: Duration) {
-    let mut calls = Calls::new(Arc::clone(lock), lock.runtime.now());
+    let node_timeout = lock.timing.node_timeout;
+    let mut calls = Calls::new(Arc::clone(lock), lock.runtime.now(), node_timeout);
     for node in nodes.iter() {
         heal::set_again(&mut calls, node, lock.timing, valid_until);
     }

@@ -25,13 +25,14 @@ pub(crate) struct Trying {
 impl Trying {
     pub(crate) fn new(attempt: Attempt, asking: Asking) -> Self {
         let now = attempt.started;
+        let node_timeout = attempt.timing.node_timeout;
         let is_in_turn = asking.anchor_first;
         let needs_anchor = is_in_turn || asking.tell == Tell::Anchor;
         let anchor = needs_anchor.then(|| anchor(&attempt));
         let first = anchor.filter(|_| is_in_turn);
         Self {
             round: AcquireRound::new(attempt.quorum(), first, asking.cut_at),
-            calls: Calls::new(Arc::new(attempt), now),
+            calls: Calls::new(Arc::new(attempt), now, node_timeout),
             tell: asking.tell,
             anchor,
             is_in_turn,

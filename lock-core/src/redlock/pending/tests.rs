@@ -279,13 +279,24 @@ fn a_call_is_dropped_when_it_has_ended_or_nobody_waits_for_it() {
 
 #[test]
 fn who_waited_last_is_not_held_on_to() {
-    let (mut pending, _) = futures(&[1]);
+    let (mut pending, polls) = quiet(1);
+    pending.push(Box::pin(async { 0 }));
     let waiter = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&waiter));
-    let poll = pending.poll_next(&mut Context::from_waker(&waker), 1);
-    assert_eq!(poll, Poll::Ready(Some(0)));
-    drop((pending, waker));
-    assert_eq!(Arc::strong_count(&waiter), 1);
+    let mut cx = Context::from_waker(&waker);
+    assert_eq!(pending.poll_next(&mut cx, 1), Poll::Ready(Some(0)));
+    assert_eq!(Arc::strong_count(&waiter), 3);
+    // The client still has the waker of a call, through which it could wake whoever waits.
+    drop(pending);
+    assert_eq!(polls.lock().unwrap().len(), 1);
+    assert_eq!(Arc::strong_count(&waiter), 2);
+
+    let mut pending = Pending::<Numbered>::default();
+    pending.push(Box::pin(async { 0 }));
+    assert_eq!(pending.poll_next(&mut cx, 1), Poll::Ready(Some(0)));
+    drop(pending);
+    assert_eq!(Numbered::idle().with_borrow(Vec::len), 1);
+    assert_eq!(Arc::strong_count(&waiter), 2);
 }
 
 #[test]
@@ -407,7 +418,7 @@ fn the_next_calls_do_not_inherit_the_haste() {
     while !hasty.is_empty() {
         hasty.next().now_or_never();
     }
-    let bell = Arc::as_ptr(&hasty.memory.as_ref().unwrap().free[0].bell);
+    let bell = Arc::as_ptr(&hasty.memory.as_ref().unwrap().free.last().unwrap().bell);
     drop(hasty);
     let (mut pending, polls) = quiet(2);
     let seats = &pending.memory.as_ref().unwrap().calls;
