@@ -71,8 +71,8 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
     ///
     /// After a call has woken its task it may be polled only when so many others have that their votes
-    /// can decide, or 25 ms after they began. So look for the answer before any timer, and hold
-    /// nothing meanwhile that other calls need.
+    /// can decide, or at most 25 ms after they began. So look for the answer before any timer, and
+    /// hold nothing meanwhile that other calls need.
     ///
     /// # Errors
     ///

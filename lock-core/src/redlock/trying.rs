@@ -49,28 +49,30 @@ impl Trying {
         loop {
             match self.round.step() {
                 AcquireStep::Ask(nodes) => self.ask(nodes, now),
-                AcquireStep::Wait(until) => {
-                    match self.calls.next(until, self.round.votes_to_decide()).await {
-                        Some(done) => {
-                            self.take(done);
-                            if self.is_in_turn {
-                                // Answers that are in count, however late this is polled.
-                                while let Some(done) = self.calls.next_ready().await {
-                                    self.take(done);
-                                }
-                                now = attempt.runtime.now();
-                                self.pass_time(now);
+                AcquireStep::Wait(until) => match self.next(until).await {
+                    Some(done) => {
+                        self.take(done);
+                        if self.is_in_turn {
+                            // Answers that are in count, however late this is polled.
+                            while let Some(done) = self.calls.next_ready().await {
+                                self.take(done);
                             }
-                        }
-                        None => {
-                            now = attempt.runtime.now().max(until);
+                            now = attempt.runtime.now();
                             self.pass_time(now);
                         }
                     }
-                }
+                    None => {
+                        now = attempt.runtime.now().max(until);
+                        self.pass_time(now);
+                    }
+                },
                 AcquireStep::Decided => return,
             }
         }
+    }
+
+    fn next(&mut self, until: Duration) -> impl Future<Output = Option<Done>> {
+        self.calls.next(until, self.round.votes_to_decide())
     }
 
     fn pass_time(&mut self, now: Duration) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::NodeSet;
+use super::{KeyAnswer, NodeSet, Quorum};
 use crate::error::{NodeReport, NodeReports, NodeVote};
 use crate::node::NodeError;
 
@@ -158,6 +158,53 @@ impl<A> Ballots<A> {
         };
         NodeReports::from(labels.zip(&self.of).map(report).collect::<Vec<_>>())
     }
+}
+
+impl Ballots<KeyAnswer> {
+    /// How many nodes have answered that the key is ours, or was.
+    pub(crate) fn ours(&self) -> usize {
+        let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
+        self.answers().filter(ours).count()
+    }
+
+    /// How many votes there must be at least before it can be certain whether it is a quorum's.
+    pub(crate) fn votes_to_decide(&self, quorum: Quorum) -> usize {
+        let ours = self.ours();
+        quorum.votes_to_decide(ours, self.answered() - ours, self.open())
+    }
+}
+
+/// Whether a round with seven open votes stays open until there have been as many as it says.
+#[cfg(test)]
+pub(super) fn never_decides_early<R>(
+    mut round: R,
+    votes: Vec<u8>,
+    ballots: impl Fn(&mut R) -> &mut Ballots<KeyAnswer>,
+    vote: impl Fn(&mut R, usize, Result<KeyAnswer, NodeError>),
+    votes_left: impl Fn(&R) -> Option<usize>,
+) {
+    for node in 0..votes.len() {
+        ballots(&mut round).ask(node, Duration::ZERO, Duration::from_millis(100));
+    }
+    let mut left = votes_left(&round);
+    for (node, answer) in votes.into_iter().enumerate() {
+        let Some(votes) = left else {
+            return;
+        };
+        let answer = match answer {
+            0 => Ok(KeyAnswer::Ours),
+            1 => Ok(KeyAnswer::Missing),
+            2 => Ok(KeyAnswer::Foreign),
+            _ => Err(NodeError::connection("broken")),
+        };
+        vote(&mut round, node, answer);
+        left = votes_left(&round);
+        assert!(
+            votes == 1 || left >= Some(votes - 1),
+            "{votes} votes, then {left:?}"
+        );
+    }
+    assert_eq!(left, None);
 }
 
 #[cfg(test)]

@@ -37,20 +37,12 @@ impl ExtendRound {
 
     /// How many votes there must be at least before there is a [`verdict`](Self::verdict).
     pub(crate) fn votes_to_decide(&self) -> usize {
-        let extended = self.count_extended();
-        let gone = self.ballots.answered() - extended;
-        self.quorum
-            .votes_to_decide(extended, gone, self.ballots.open())
-    }
-
-    fn count_extended(&self) -> usize {
-        let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
-        self.ballots.answers().filter(ours).count()
+        self.ballots.votes_to_decide(self.quorum)
     }
 
     /// The verdict, at the first moment at which it is certain.
     pub(crate) fn verdict(&self) -> Option<ExtendVerdict> {
-        let mut extended = self.count_extended();
+        let mut extended = self.ballots.ours();
         let mut gone = self.ballots.answered() - extended;
         if mutant!(HealedKeysVote) {
             let missing = self.missing().len();
@@ -86,6 +78,7 @@ pub(super) fn verdict(
 mod tests {
     use std::time::Duration;
 
+    use super::super::ballot::never_decides_early;
     use super::*;
     use crate::node::NodeError;
 
@@ -157,33 +150,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn fewer_votes_than_said_never_decide(
-            votes in proptest::collection::vec(0_u8..4, 7),
-        ) {
-            let mut round = ExtendRound::new(Quorum::majority(7));
-            for node in 0..7 {
-                round.ballots.ask(node, Duration::ZERO, Duration::from_millis(100));
-            }
-            let mut left = round.votes_to_decide();
-            for (node, vote) in votes.into_iter().enumerate() {
-                let vote = match vote {
-                    0 => Ok(KeyAnswer::Ours),
-                    1 => Ok(KeyAnswer::Missing),
-                    2 => Ok(KeyAnswer::Foreign),
-                    _ => Err(NodeError::connection("broken")),
-                };
-                proptest::prop_assert_eq!(round.verdict(), None);
-                round.ballots.record(node, vote);
-                left -= 1;
-                if left > 0 {
-                    continue;
-                }
-                if round.verdict().is_some() {
-                    break;
-                }
-                left = round.votes_to_decide();
-            }
-            proptest::prop_assert!(round.verdict().is_some());
+        fn fewer_votes_than_said_never_decide(votes in proptest::collection::vec(0_u8..4, 7)) {
+            never_decides_early(
+                ExtendRound::new(Quorum::majority(7)),
+                votes,
+                |round| &mut round.ballots,
+                |round, node, vote| round.ballots.record(node, vote),
+                |round| round.verdict().is_none().then(|| round.votes_to_decide()),
+            );
         }
     }
 }
