@@ -70,10 +70,6 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     /// The algorithm keeps a timer of its own, so `within` is there to bound what the caller
     /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
     ///
-    /// After a call has woken its task it may be polled only when so many others have that their votes
-    /// can decide, or at most 25 ms after they began. So look for the answer before any timer, and
-    /// hold nothing meanwhile that other calls need.
-    ///
     /// # Errors
     ///
     /// A [`NodeError`] says what is known of the command's fate, see N3 and N10.

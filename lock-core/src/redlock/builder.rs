@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Redlock;
 use super::engine::Engine;
-use super::holders::Holders;
-use super::member::Member;
+use super::node::LockNode;
+use super::nodes::Nodes;
 use super::protocol::{NodeSet, Quorum, Renewal};
-use super::renewer::Renewals;
 use super::settings::Settings;
 use crate::error::BuildError;
 use crate::guard::MAX_HOLD;
@@ -157,16 +155,10 @@ impl<N: RedisNode> RedlockBuilder<N> {
         let settings = self.settings()?;
         let nodes = self.nodes.into_iter().map(Arc::new);
         let nodes = nodes.collect::<Arc<[Arc<N>]>>();
-        let member = |node: &Arc<N>| Member::new(Arc::clone(node) as Arc<dyn RedisNode>);
-        let members = nodes.iter().map(member).collect();
+        let node = |node: &Arc<N>| LockNode::new(Arc::clone(node) as Arc<dyn RedisNode>);
+        let all = nodes.iter().map(node).collect();
         Ok(Redlock {
-            engine: Arc::new(Engine {
-                members,
-                settings,
-                renewals: Renewals::default(),
-                holders: Holders::default(),
-                is_one_by_one: AtomicBool::new(false),
-            }),
+            engine: Arc::new(Engine::new(Nodes { all, settings })),
             nodes,
         })
     }

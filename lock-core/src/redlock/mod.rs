@@ -1,31 +1,26 @@
 //! The Redlock algorithm: a lock on a quorum of independent nodes.
 
 mod acquire;
-mod attempt;
+mod acquisition;
 mod builder;
-mod call;
 mod calls;
-mod collector;
+mod debts;
 mod engine;
 mod extend;
-mod handover;
-mod heal;
+mod fanout;
 mod held;
-mod holders;
-mod in_order;
-mod keys;
-mod loss;
-mod member;
-mod pending;
-mod place;
+mod node;
+mod nodes;
 pub(crate) mod protocol;
+mod registry;
 mod release;
-mod renewer;
-mod renewing;
+mod renew;
+mod renewals;
 mod settings;
+mod several;
 mod shutdown;
+mod signal;
 mod survey;
-mod trying;
 
 use std::fmt;
 use std::sync::Arc;
@@ -133,7 +128,7 @@ impl<N: RedisNode> Redlock<N> {
     ///
     /// The lease stands as it was, perhaps extended.
     pub async fn resume(&self, lease: &Lease) -> Result<LockGuard, ResumeError> {
-        handover::resume(&self.engine, lease).await
+        held::resume(&self.engine, lease).await
     }
 
     /// Ends this lock and its clones: nothing can be acquired any more
@@ -176,11 +171,11 @@ impl<N: RedisNode> Redlock<N> {
 #[async_trait]
 impl<N: RedisNode> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        acquire::try_acquire(&self.engine, request).await
+        several::try_acquire(&self.engine, request).await
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
-        acquire::acquire(&self.engine, request).await
+        several::acquire(&self.engine, request).await
     }
 }
 
@@ -195,10 +190,10 @@ impl<N> Clone for Redlock<N> {
 
 impl<N> fmt::Debug for Redlock<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.engine.members.iter().map(|member| &member.label);
+        let labels = self.engine.nodes.labels();
         f.debug_struct("Redlock")
             .field("nodes", &labels.collect::<Vec<_>>())
-            .field("quorum", &self.engine.settings.quorum.needed())
+            .field("quorum", &self.engine.nodes.quorum().needed())
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::attempt::nanos;
 use super::protocol::{Admission, Debts, Health};
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
 use crate::runtime::BoxFuture;
@@ -23,7 +22,7 @@ const SUSPICIOUS: Duration = Duration::from_millis(10);
 
 /// One node of a lock.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct LockNode {
     pub(crate) label: Arc<str>,
     node: Arc<dyn RedisNode>,
     health: AtomicU8,
@@ -38,7 +37,7 @@ pub(crate) struct Member {
     pub(super) wants_one_slot: AtomicBool,
 }
 
-impl Member {
+impl LockNode {
     pub(crate) fn new(node: Arc<dyn RedisNode>) -> Self {
         Self {
             label: Arc::from(node.label()),
@@ -52,13 +51,36 @@ impl Member {
         }
     }
 
-    /// Sends one command and learns from what comes back how the node is. A client that panics
-    /// takes neither the caller along nor the calls to other nodes that one task drives.
-    pub(crate) fn execute<'c>(&'c self, command: &'c Command, within: Duration) -> Execute<'c> {
-        Execute {
-            member: self,
+    /// Sends one command, by digest first, and with the source of its script if the node does not know
+    /// that one: then nothing ran. Learns from what comes back how the node is. A client that
+    /// panics takes neither the caller along nor the calls to other nodes that one task drives.
+    ///
+    /// Boxed is what is rare, so that a call stays small.
+    pub(crate) async fn execute<G: Gate>(
+        &self,
+        command: &Command,
+        within: Duration,
+        gate: &G,
+    ) -> Result<Reply, NodeError> {
+        let result = self.send(command, within, gate).await;
+        if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
+            let command = command.with_source();
+            return Box::pin(self.send(&command, within, gate)).await;
+        }
+        result
+    }
+
+    fn send<'c, G: Gate>(
+        &'c self,
+        command: &'c Command,
+        within: Duration,
+        gate: &'c G,
+    ) -> Send<'c, G> {
+        Send {
+            node: self,
             command,
             within,
+            gate,
             call: None,
         }
     }
@@ -168,21 +190,35 @@ impl Member {
     }
 }
 
-/// See [`Member::execute`].
+/// Decides, at the last moment, whether a command is sent.
+pub(crate) trait Gate: Sync {
+    /// Returns whether the command may be sent, right before it is.
+    fn opens(&self) -> bool;
+
+    /// The command is on its way: a call counts from its first poll (rule N12), which was just now.
+    fn is_passed(&self);
+}
+
+/// One command on its way to a node.
 #[must_use]
-pub(crate) struct Execute<'c> {
-    member: &'c Member,
+struct Send<'c, G> {
+    node: &'c LockNode,
     command: &'c Command,
     within: Duration,
+    gate: &'c G,
     /// `None` before the first poll.
     call: Option<BoxFuture<'c, Result<Reply, NodeError>>>,
 }
 
-impl Future for Execute<'_> {
+impl<G: Gate> Future for Send<'_, G> {
     type Output = Result<Reply, NodeError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        let is_first = this.call.is_none();
+        if is_first && !this.gate.opens() {
+            return Poll::Ready(Err(NodeError::not_sent("not asked: the attempt is over")));
+        }
         let poll = match contained(|| this.poll_call(cx)) {
             Ok(poll) => poll,
             Err(panicked) => {
@@ -192,16 +228,20 @@ impl Future for Execute<'_> {
                 Poll::Ready(Err(panicked))
             }
         };
+        if is_first {
+            this.gate.is_passed();
+        }
         if let Poll::Ready(result) = &poll {
-            this.member.learn(this.command, this.within, result);
+            this.node.learn(this.command, this.within, result);
         }
         poll
     }
 }
 
-impl Execute<'_> {
+impl<'c, G> Send<'c, G> {
     fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, NodeError>> {
-        let call = || self.member.node.execute(self.command, self.within);
+        let (node, command, within) = (self.node, self.command, self.within);
+        let call = || node.node.execute(command, within);
         let poll = self.call.get_or_insert_with(call).as_mut().poll(cx);
         if poll.is_ready() {
             self.call = None;
@@ -213,4 +253,9 @@ impl Execute<'_> {
 /// Runs the client's code. A panic of it is the error of a node that failed.
 fn contained<T>(client: impl FnOnce() -> T) -> Result<T, NodeError> {
     catch_unwind(AssertUnwindSafe(client)).map_err(|_| NodeError::connection("the client panicked"))
+}
+
+/// Moments fit 64 bits of nanoseconds for 584 years.
+fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
 }
