@@ -65,7 +65,7 @@
 //! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
 //! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |
 //! | `ConnectionConfig::auto_client_setname` | uses it |
-//! | `ConnectionConfig::tcp` | uses it, but for `linger`; keepalive begins after 15 s unless set |
+//! | `ConnectionConfig::tcp` | uses it, but for `linger`; unless set, `nodelay` is on and keepalive begins after 15 s |
 //! | `ConnectionConfig::max_command_attempts` | 1: an acquire that is sent again takes its own key for somebody else's |
 //! | timeouts of `ConnectionConfig`, `unresponsive` | [`FredNode::connect_timeout`], three calls without an answer |
 //! | `max_command_buffer_len` | at most 8192 calls are in flight |
