@@ -135,6 +135,8 @@
 //! or that the server does not speak TLS on this port, or the reverse. To find out, the node asks
 //! once more on a second connection: with a handshake that ends there, or a `PING`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backoff;
 mod connector;
 mod convert;
@@ -157,3 +159,8 @@ fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
