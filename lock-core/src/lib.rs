@@ -66,6 +66,8 @@
 //!   crate does that work, under any executor.
 //! - `serde`: a [`Lease`] can be written and read by serde. Off by default.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 /// Whether the engine shall misbehave in this way, for the simulator to notice: never, unless it
 /// is compiled with `--cfg lock_mutants`.
 #[cfg(not(lock_mutants))]
@@ -116,3 +118,8 @@ pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};
 pub use runtime::Runtime;
 pub use ttl::Ttl;
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
