@@ -14,7 +14,7 @@ use super::release::ReleaseState;
 use super::renewer::Renewed;
 use super::settings::Plan;
 use super::{collector, protocol};
-use crate::guard::Loss;
+use crate::error::Loss;
 use crate::node::{Command, NodeError, NodeErrorKind, Token};
 use crate::runtime::Runtime;
 use crate::trace;
@@ -172,7 +172,7 @@ impl Attempt {
         // Who has released the lock, or handed it over, does not lose it.
         let is_news = self.end() || mutant!(ReleaseAsLoss);
         if is_news && self.loss.tell() {
-            self.tell_of(Loss::NotOurs);
+            self.tell_of(Loss::Revoked);
         }
     }
 

@@ -23,10 +23,15 @@ pub(crate) fn hand_over(attempt: &Attempt) -> Option<Lease> {
     let token = attempt.token.as_str();
     let prefix = attempt.engine.settings.prefix.len();
     let keys = attempt.keys.as_slice().iter();
-    let lease = Lease::new([], token, attempt.timing.ttl.as_duration(), remaining)
-        .of(keys.map(|key| key[prefix..].to_vec()).collect())
-        .hold_at_least(attempt.held_until().saturating_sub(now))
-        .granted_by(attempt.granted().0);
+    let resources = keys.map(|key| key[prefix..].to_vec());
+    let lease = Lease::new(
+        resources.collect(),
+        token,
+        attempt.timing.ttl.as_duration(),
+        remaining,
+    )
+    .with_hold_at_least(attempt.held_until().saturating_sub(now))
+    .granted_by(attempt.granted().0);
     attempt.end();
     Some(lease)
 }
@@ -34,7 +39,7 @@ pub(crate) fn hand_over(attempt: &Attempt) -> Option<Lease> {
 /// Makes a guard of the data, if the lock is held by it still: it is extended for that.
 pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
     let token = Token::parse(lease.token()).ok_or(ResumeError::Token)?;
-    let request = LockRequest::all(lease.resources()).ttl(lease.ttl());
+    let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
     let plan = engine.settings.plan(&request)?;
     if engine.holders.is_shut() {
         return Err(ResumeError::ShutDown);
@@ -60,7 +65,7 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     if attempt.granted() != all {
         attempt.doubt(now);
     }
-    let hold = lease.get_hold_at_least();
+    let hold = lease.hold_at_least();
     if !hold.is_zero() {
         attempt.hold_until(now.saturating_add(hold));
     }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::attempt::Attempt;
 use super::{extend, handover, loss, release};
-use crate::error::{ExtendError, ReleaseError};
-use crate::guard::{HeldLock, Loss, Votes};
+use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 

@@ -9,8 +9,8 @@ use super::attempt::Attempt;
 use super::engine::Engine;
 use super::held::Held;
 use crate::error::{AcquireError, TooSlow};
-use crate::guard::LockGuard;
-use crate::request::LockRequest;
+use crate::guard::{LockGuard, join};
+use crate::request::{LockRequest, MaxWait};
 use crate::runtime::Runtime;
 
 /// Acquires all without waiting for a holder; `None` if somebody holds one of them.
@@ -36,7 +36,8 @@ pub(crate) async fn acquire(
     request: &LockRequest,
 ) -> Result<LockGuard, AcquireError> {
     let mut parts = Parts::new(engine, request)?;
-    let max_wait = request.get_max_wait().unwrap_or(engine.settings.max_wait);
+    let max_wait = request.options().max_wait;
+    let max_wait = max_wait.map_or(engine.settings.max_wait, MaxWait::limit);
     for request in request.one_by_one() {
         let left = max_wait.map(|max_wait| max_wait.saturating_sub(parts.waited()));
         let request = part(request).max_wait(left);
@@ -89,16 +90,16 @@ impl Parts {
                 waited,
                 attempts: 1,
                 took: waited,
-                validity: request.get_ttl().unwrap_or(engine.settings.ttl),
+                validity: request.options().ttl.unwrap_or(engine.settings.ttl),
             }));
         }
-        let hold = request.get_hold_at_least();
+        let hold = request.options().hold_at_least;
         if !hold.is_zero() {
             let until = self.runtime.now().saturating_add(hold);
             self.attempts
                 .iter()
                 .for_each(|attempt| attempt.hold_until(until));
         }
-        Ok(LockGuard::all(self.guards))
+        Ok(join(self.guards))
     }
 }

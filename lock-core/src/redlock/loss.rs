@@ -8,7 +8,7 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use super::attempt::Attempt;
-use crate::guard::Loss;
+use crate::error::Loss;
 
 /// Whether nodes have said that a lock is no longer ours, and who waits to hear of it.
 #[derive(Debug, Default)]
@@ -64,12 +64,12 @@ impl LossSignal {
 pub(crate) async fn lost(attempt: Arc<Attempt>) -> Loss {
     loop {
         let Some(told) = attempt.loss.listen() else {
-            return Loss::NotOurs;
+            return Loss::Revoked;
         };
         if attempt.is_over() && !mutant!(LossAfterRelease) {
             // By a release, which never tells; or by a loss that is about to be told.
             let Err(oneshot::Canceled) = told.await;
-            return Loss::NotOurs;
+            return Loss::Revoked;
         }
         let mut left = attempt.remaining_at(attempt.runtime.now());
         if left.is_zero() {

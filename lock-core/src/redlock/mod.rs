@@ -48,8 +48,12 @@ use engine::Engine;
 
 /// A lock on a quorum of independent Redis servers.
 ///
-/// Cheap to clone; clones share what is known of the nodes. Nodes of different types work in one
-/// lock as `Arc<dyn RedisNode>`.
+/// Cheap to clone; clones share everything.
+///
+/// `N` is the type of its nodes. `Redlock` alone, as the type of a field or an argument, is
+/// `Redlock<dyn RedisNode>`, which hides their type: any `Redlock<N>` becomes one
+/// by `into()`, and nodes of several types make one with
+/// [`RedlockBuilder::node`].
 ///
 /// # The algorithm
 ///
@@ -63,8 +67,9 @@ use engine::Engine;
 /// for clocks that run at different rates: `ttl * drift_factor + 2 ms`.
 ///
 /// [redlock]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
-pub struct Redlock<N> {
+pub struct Redlock<N: ?Sized = dyn RedisNode> {
     engine: Arc<Engine>,
+    /// The nodes of the engine once more, by their own type, for [`nodes`](Self::nodes).
     nodes: Arc<[Arc<N>]>,
 }
 
@@ -77,7 +82,9 @@ impl<N: RedisNode> Redlock<N> {
     pub fn new(nodes: impl IntoIterator<Item = N>) -> Result<Self, BuildError> {
         Self::builder().nodes(nodes).build()
     }
+}
 
+impl<N: RedisNode + ?Sized> Redlock<N> {
     /// A lock with settings of your own.
     pub fn builder() -> RedlockBuilder<N> {
         RedlockBuilder::new()
@@ -174,7 +181,7 @@ impl<N: RedisNode> Redlock<N> {
 }
 
 #[async_trait]
-impl<N: RedisNode> DistributedLock for Redlock<N> {
+impl<N: RedisNode + ?Sized> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
         acquire::try_acquire(&self.engine, request).await
     }
@@ -184,7 +191,17 @@ impl<N: RedisNode> DistributedLock for Redlock<N> {
     }
 }
 
-impl<N> Clone for Redlock<N> {
+impl<N: RedisNode> From<Redlock<N>> for Redlock {
+    fn from(redlock: Redlock<N>) -> Self {
+        let nodes = redlock.nodes.iter();
+        Self {
+            engine: redlock.engine,
+            nodes: nodes.map(|node| Arc::clone(node) as _).collect(),
+        }
+    }
+}
+
+impl<N: ?Sized> Clone for Redlock<N> {
     fn clone(&self) -> Self {
         Self {
             engine: Arc::clone(&self.engine),
@@ -193,7 +210,7 @@ impl<N> Clone for Redlock<N> {
     }
 }
 
-impl<N> fmt::Debug for Redlock<N> {
+impl<N: ?Sized> fmt::Debug for Redlock<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let labels = self.engine.members.iter().map(|member| &member.label);
         f.debug_struct("Redlock")

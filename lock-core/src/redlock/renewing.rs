@@ -15,7 +15,7 @@ use super::engine::Engine;
 use super::member::Member;
 use super::protocol::{Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, RenewalRound, slot};
 use super::{heal, renewer};
-use crate::guard::Loss;
+use crate::error::Loss;
 use crate::node::{Command, ExtendEntry, NodeError, Operation};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::trace;

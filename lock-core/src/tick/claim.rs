@@ -1,9 +1,12 @@
 //! Claiming a tick, and running a job if that succeeds.
 
+use std::fmt;
+
 use super::error::TickError;
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
 use super::window::{Window, window};
+use crate::display::Name;
 use crate::error::AcquireError;
 use crate::guard::LockGuard;
 use crate::lock::DistributedLock;
@@ -44,7 +47,6 @@ pub enum TickOutcome<T> {
 /// A tick that this instance has claimed.
 ///
 /// Dropping it gives nothing back: the claim is remembered for the job's retention.
-#[derive(Debug)]
 pub struct ClaimedTick {
     tick: Tick,
     guard: LockGuard,
@@ -61,6 +63,14 @@ impl ClaimedTick {
     /// it does not free the tick.
     pub fn guard(&self) -> &LockGuard {
         &self.guard
+    }
+}
+
+impl fmt::Debug for ClaimedTick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClaimedTick")
+            .field(&Name(self.guard.resource()))
+            .finish()
     }
 }
 
@@ -119,7 +129,7 @@ impl TickJob {
     }
 
     fn window(&self, tick: Tick, runtime: &dyn Runtime) -> Window {
-        let now = since_epoch(runtime.wall());
+        let now = since_epoch(runtime.system_time());
         window(tick, now, self.late_limit(), self.future_limit())
     }
 
@@ -141,7 +151,7 @@ impl TickJob {
                     .ttl(self.retention())
                     .hold_at_least(self.retention())
                     .max_wait(left)
-                    .give_up_when_held(true),
+                    .fail_if_held(true),
             )),
         }
     }

@@ -62,7 +62,7 @@ async fn the_source_follows_at_once_for_each_script() {
     let locks = Redlock::new(nodes.clone()).unwrap();
     let guard = locks.lock(KEY).await.unwrap();
     guard.extend(60_000 * MS).await.unwrap();
-    let again = LockRequest::new(KEY).give_up_when_held(true);
+    let again = LockRequest::new(KEY).fail_if_held(true);
     assert!(locks.lock(again).await.is_err());
     guard.release().await.unwrap();
     settle().await;
