@@ -87,7 +87,7 @@ impl Command {
                 word("PX"),
                 number(ttl.as_millis()),
             ],
-            Operation::AcquireOrTell { key, token, ttl } => {
+            Operation::AcquireOrReport { key, token, ttl } => {
                 let mut args = self.script_args(&scripts::ACQUIRE, 1);
                 args.push(Cow::Borrowed(key));
                 args.push(Cow::Borrowed(token.as_bytes()));

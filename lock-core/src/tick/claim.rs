@@ -1,13 +1,14 @@
 //! Claiming a tick, and running a job if that succeeds.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::error::TickError;
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
+use super::period::Period;
 use super::window::{Window, window};
-use crate::display::Name;
-use crate::error::AcquireError;
+use crate::display::{Ms, Name};
+use crate::error::{AcquireError, InvalidInput};
 use crate::guard::LockGuard;
 use crate::lock::DistributedLock;
 use crate::request::LockRequest;
@@ -64,6 +65,43 @@ impl ClaimedTick {
     pub fn guard(&self) -> &LockGuard {
         &self.guard
     }
+}
+
+/// A claim that the caller should not have asked for. Nothing was claimed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TickError {
+    /// The tick lies too far ahead of this instance's wall clock: one of the two is wrong.
+    #[error(
+        "tick {tick} is {} in the future, above the limit of {}",
+        Ms(*ahead), Ms(*limit)
+    )]
+    TooFarInFuture {
+        /// The tick.
+        tick: Tick,
+        /// How far ahead it lies.
+        ahead: Duration,
+        /// The job's future limit.
+        limit: Duration,
+    },
+    /// The tick is no multiple of the job's period. The usual cause is a tick made of the current
+    /// time: every instance would have one of its own, and all would run.
+    #[error("tick {tick} is no multiple of the job's period of {period}")]
+    NotOfThePeriod {
+        /// The tick.
+        tick: Tick,
+        /// The job's period.
+        period: Period,
+    },
+    /// The job has no period whose ticks could be waited for.
+    #[error("job {job} has no period, its instants come from a scheduler")]
+    NoPeriod {
+        /// The job's name.
+        job: String,
+    },
+    /// The lock refused the request, for instance because the job's name makes too long a key.
+    #[error("the tick cannot be claimed with this lock")]
+    Invalid(#[source] InvalidInput),
 }
 
 impl fmt::Debug for ClaimedTick {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::TickError;
+use super::claim::TickError;
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
 use super::period::Period;

@@ -37,7 +37,7 @@ pub fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
 }
 
 pub fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
-    Command::from(Operation::AcquireOrTell {
+    Command::from(Operation::AcquireOrReport {
         key: bytes(key),
         token,
         ttl: ttl(),

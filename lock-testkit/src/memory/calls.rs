@@ -11,7 +11,7 @@ use lock_core::node::Operation;
 pub struct Calls {
     /// [`Operation::Acquire`].
     pub acquire: u64,
-    /// [`Operation::AcquireOrTell`] and [`Operation::AcquireAll`].
+    /// [`Operation::AcquireOrReport`] and [`Operation::AcquireAll`].
     pub acquire_or_tell: u64,
     /// [`Operation::Extend`].
     pub extend: u64,
@@ -31,7 +31,7 @@ impl Calls {
     pub(super) fn count(&mut self, operation: &Operation) {
         let kind = match operation {
             Operation::Acquire { .. } => &mut self.acquire,
-            Operation::AcquireOrTell { .. } | Operation::AcquireAll { .. } => {
+            Operation::AcquireOrReport { .. } | Operation::AcquireAll { .. } => {
                 &mut self.acquire_or_tell
             }
             Operation::Extend { .. } => &mut self.extend,

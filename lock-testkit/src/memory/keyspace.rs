@@ -100,7 +100,7 @@ impl Keyspace {
                 }
                 Ok(if free { Reply::ok() } else { Reply::Nil })
             }
-            Operation::AcquireOrTell { key, token, ttl } => {
+            Operation::AcquireOrReport { key, token, ttl } => {
                 let expires_at = at + ttl.as_duration();
                 Ok(self.acquire_or_tell(key, token, expires_at, at))
             }

@@ -39,7 +39,7 @@ pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
 }
 
 pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::AcquireOrTell {
+    Command::from(Operation::AcquireOrReport {
         key: bytes(key),
         token,
         ttl: ttl_of(ttl),
