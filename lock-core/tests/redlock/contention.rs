@@ -302,5 +302,5 @@ async fn answers_that_are_in_count_even_if_their_caller_was_stopped_past_their_t
 }
 
 fn rounds(node: &MemoryNode) -> u64 {
-    node.calls().acquire + node.calls().acquire_or_tell
+    node.calls().acquire + node.calls().acquire_or_report
 }

@@ -91,7 +91,7 @@ async fn an_acquire_whose_attempt_is_over_is_not_sent_again_but_its_release_is()
     assert!(result.is_err(), "{result:?}");
     tokio::time::sleep(1_000 * MS).await;
     let calls = node.node.calls();
-    assert_eq!(calls.acquire_or_tell, 0, "{calls:?}");
+    assert_eq!(calls.acquire_or_report, 0, "{calls:?}");
     assert!(calls.release > 0, "{calls:?}");
     assert!(node.node.keys().is_empty());
 }

@@ -34,11 +34,11 @@ pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) ->
     })
 }
 
-pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
-    acquire_or_tell_for(key, token, TTL)
+pub(crate) fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_or_report_for(key, token, TTL)
 }
 
-pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+pub(crate) fn acquire_or_report_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
     Command::from(Operation::AcquireOrReport {
         key: bytes(key),
         token,
