@@ -81,7 +81,7 @@ mod tests {
             (acquire(AcquireError::ShutDown), 503, Some("1")),
             (acquire(misuse), 500, None),
             (WithLockError::Lost(Loss::Expired), 503, Some("1")),
-            (WithLockError::Lost(Loss::NotOurs), 503, Some("1")),
+            (WithLockError::Lost(Loss::Revoked), 503, Some("1")),
             (not_released, 200, None),
         ] {
             let status = status(&error);

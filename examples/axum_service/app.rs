@@ -1,6 +1,5 @@
 //! The handlers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -8,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, WithLockError};
+use lock_core::{DistributedLockExt, LockRequest, Redlock, WithLockError};
 use serde_json::json;
 use tracing::{error, warn};
 
@@ -23,7 +22,7 @@ const TTL: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct App {
     /// `Arc<dyn DistributedLock>` would do, but for `/health`.
-    locks: Redlock<Arc<dyn RedisNode>>,
+    locks: Redlock,
     payments: Payments,
     wait: Duration,
 }
@@ -31,7 +30,7 @@ pub(crate) struct App {
 impl App {
     /// `wait` is how long a request waits for another one of the same order, `work` how long it
     /// takes to charge one.
-    pub(crate) fn new(locks: Redlock<Arc<dyn RedisNode>>, wait: Duration, work: Duration) -> Self {
+    pub(crate) fn new(locks: Redlock, wait: Duration, work: Duration) -> Self {
         Self {
             locks,
             payments: Payments::new(work),

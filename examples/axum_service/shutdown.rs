@@ -72,9 +72,8 @@ pub(crate) fn signal() -> io::Result<impl Future<Output = ()> + Send + 'static> 
 /// Over real connections.
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use lock_core::{RedisNode, Redlock};
+    use lock_core::Redlock;
     use lock_testkit::MemoryNode;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
@@ -98,8 +97,8 @@ mod tests {
     /// A service that takes `work` to charge an order, and a client that has asked it for that.
     async fn serving(work: Duration) -> Serving {
         let node = MemoryNode::new("memory");
-        let nodes = [Arc::new(node.clone()) as Arc<dyn RedisNode>];
-        let app = App::new(Redlock::new(nodes).unwrap(), work, work);
+        let locks = Redlock::new([node.clone()]).unwrap();
+        let app = App::new(locks.into(), work, work);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -1,12 +1,11 @@
 //! The whole service without a port and without a server, in virtual time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header::RETRY_AFTER};
-use lock_core::{RedisNode, Redlock};
+use lock_core::Redlock;
 use lock_testkit::{Fault, MemoryNode};
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt;
@@ -20,7 +19,7 @@ const WORK: Duration = Duration::from_secs(5);
 /// One instance of the service, and the nodes behind it.
 struct Service {
     app: App,
-    locks: Redlock<Arc<dyn RedisNode>>,
+    locks: Redlock,
     nodes: Vec<MemoryNode>,
 }
 
@@ -34,9 +33,7 @@ struct Seen {
 
 fn service(wait: Duration, work: Duration) -> Service {
     let nodes = MemoryNode::several(3);
-    let dynamic = nodes.iter().cloned();
-    let dynamic = dynamic.map(|node| Arc::new(node) as Arc<dyn RedisNode>);
-    let locks = Redlock::new(dynamic).unwrap();
+    let locks: Redlock = Redlock::new(nodes.clone()).unwrap().into();
     let app = App::new(locks.clone(), wait, work);
     Service { app, locks, nodes }
 }

@@ -38,11 +38,11 @@ impl OffsetClock {
 }
 
 impl Runtime for OffsetClock {
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         let offset = Duration::from_millis(self.offset.unsigned_abs());
         match self.offset {
-            0.. => self.beneath.wall() + offset,
-            _ => self.beneath.wall() - offset,
+            0.. => self.beneath.system_time() + offset,
+            _ => self.beneath.system_time() - offset,
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lock_core::custom::{self, MaxWait};
 use lock_core::runtime::{Runtime, ambient};
 use lock_core::{
     AcquireError, Contended, DistributedLock, LockGuard, LockRequest, NodeError, NodeReport,
@@ -54,7 +55,7 @@ impl FileLock {
         request: &LockRequest,
         runtime: &Arc<dyn Runtime>,
     ) -> Result<Attempt, AcquireError> {
-        let ttl = request.validate(TTL)?;
+        let ttl = custom::validate(request, TTL)?;
         let path = self.path(request.resource());
         let mut file = open(&path, &**runtime)
             .await
@@ -71,9 +72,9 @@ impl FileLock {
         };
         file.write(Some(&lease))
             .map_err(|error| self.failed(error))?;
-        let keep_until = now + request.get_hold_at_least();
+        let keep_until = now + request.options().hold_at_least;
         let held = HeldFile::new(path, request.resource(), lease, keep_until);
-        let guard = LockGuard::renewed(held, request, ttl, runtime)?;
+        let guard = custom::guard_with_auto_extend(held, request, ttl, runtime)?;
         Ok(Attempt::Granted(guard))
     }
 
@@ -98,8 +99,9 @@ impl FileLock {
     async fn one(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
         let runtime = ambient();
         let start = runtime.now();
-        let max_wait = request.get_max_wait().unwrap_or(Some(MAX_WAIT));
-        let retry = request.get_retry().unwrap_or_default();
+        let max_wait = request.options().max_wait;
+        let max_wait = max_wait.map_or(Some(MAX_WAIT), MaxWait::limit);
+        let retry = request.options().retry.unwrap_or_default();
         let mut attempts = 0;
         loop {
             let attempt = self.attempt(request, &runtime).await;
@@ -109,7 +111,7 @@ impl FileLock {
             let is_over = left.is_some_and(|left| left.is_zero());
             match attempt {
                 Ok(Attempt::Granted(guard)) => return Ok(guard),
-                Ok(Attempt::Held(lease)) if is_over || request.gives_up_when_held() => {
+                Ok(Attempt::Held(lease)) if is_over || request.options().fail_if_held => {
                     return Err(contended(&lease, waited, attempts));
                 }
                 Err(error @ AcquireError::Invalid(_)) => return Err(error),
@@ -117,7 +119,7 @@ impl FileLock {
                 Ok(Attempt::Held(_)) | Err(_) => {}
             }
             let chance = f64::from(runtime.random()[0]) / 256.0;
-            let pause = retry.pause(attempts, chance);
+            let pause = custom::pause(&retry, attempts, chance);
             runtime
                 .sleep(left.map_or(pause, |left| pause.min(left)))
                 .await;
@@ -128,29 +130,30 @@ impl FileLock {
 #[async_trait]
 impl DistributedLock for FileLock {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        request.validate(TTL)?;
+        custom::validate(request, TTL)?;
         let mut guards = Vec::new();
-        for request in request.one_by_one() {
+        for request in custom::one_by_one(request) {
             match self.try_one(&request).await? {
                 Some(guard) => guards.push(guard),
                 // Those that were acquired are released as they are dropped.
                 None => return Ok(None),
             }
         }
-        Ok(Some(LockGuard::all(guards)))
+        Ok(Some(custom::join(guards)))
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
-        request.validate(TTL)?;
+        custom::validate(request, TTL)?;
         let (runtime, mut guards) = (ambient(), Vec::new());
         let start = runtime.now();
-        let max_wait = request.get_max_wait().unwrap_or(Some(MAX_WAIT));
-        for request in request.one_by_one() {
+        let max_wait = request.options().max_wait;
+        let max_wait = max_wait.map_or(Some(MAX_WAIT), MaxWait::limit);
+        for request in custom::one_by_one(request) {
             let waited = runtime.now().saturating_sub(start);
             let left = max_wait.map(|max_wait| max_wait.saturating_sub(waited));
             guards.push(self.one(&request.max_wait(left)).await?);
         }
-        Ok(LockGuard::all(guards))
+        Ok(custom::join(guards))
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::channel::oneshot;
+use lock_core::custom::HeldLock;
 use lock_core::runtime::{BoxFuture, Runtime, ThreadRuntime};
-use lock_core::{ExtendError, HeldLock, Loss, ReleaseError, Ttl, Votes};
+use lock_core::{ExtendError, Loss, ReleaseError, Ttl, Votes};
 
 use crate::file_lock::{open, reports};
 use crate::lease::{Lease, LeaseFile, now};

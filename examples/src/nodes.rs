@@ -24,8 +24,9 @@ pub fn locks(nodes: Nodes) -> Result<Arc<dyn DistributedLock>, BuildError> {
 /// # Errors
 ///
 /// As [`locks`].
-pub fn redlock(nodes: Nodes) -> Result<Redlock<Arc<dyn RedisNode>>, BuildError> {
-    Redlock::builder().nodes(nodes).prefix("examples:").build()
+pub fn redlock(nodes: Nodes) -> Result<Redlock, BuildError> {
+    let builder = Redlock::builder().nodes(nodes).prefix("examples:");
+    Ok(builder.build()?.into())
 }
 
 /// What `--nodes` names; without it, five nodes in this process.

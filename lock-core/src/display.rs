@@ -1,4 +1,4 @@
-//! How durations read in messages.
+//! How durations and names read in messages.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,6 +15,23 @@ impl fmt::Display for Ms {
             write!(f, ".{}", digits.trim_end_matches('0'))?;
         }
         f.write_str(" ms")
+    }
+}
+
+/// A resource as text: names are bytes. `Debug` puts it in quotes.
+pub(crate) struct Name<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A long name would fill a log.
+        let shown = &self.0[..self.0.len().min(128)];
+        write!(f, "{}", String::from_utf8_lossy(shown).escape_debug())
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::display::Name;
+
 /// A held lock as data, for another task or process to go on with; from
 /// [`LockGuard::into_lease`](crate::LockGuard::into_lease).
 ///
@@ -30,7 +32,7 @@ use std::time::Duration;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Lease {
     resources: Vec<Vec<u8>>,
     token: String,
@@ -42,16 +44,14 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease of a lock of your own: who holds `resource` by `token`, with which ttl, and what is
-    /// left of it.
-    pub fn new(
-        resource: impl Into<Vec<u8>>,
+    pub(crate) fn new(
+        resources: Vec<Vec<u8>>,
         token: impl Into<String>,
         ttl: Duration,
         remaining: Duration,
     ) -> Self {
         Self {
-            resources: vec![resource.into()],
+            resources,
             token: token.into(),
             ttl,
             remaining,
@@ -60,15 +60,10 @@ impl Lease {
         }
     }
 
-    /// The resources that are locked together.
-    pub(crate) fn of(mut self, resources: Vec<Vec<u8>>) -> Self {
-        self.resources = resources;
-        self
-    }
-
-    /// The lock stays taken for at least that much longer, even if it is released.
+    /// The same lease of a lock that stays taken for at least `hold` from now on, even if it is
+    /// released.
     #[must_use]
-    pub fn hold_at_least(mut self, hold: Duration) -> Self {
+    pub fn with_hold_at_least(mut self, hold: Duration) -> Self {
         self.hold = hold;
         self
     }
@@ -111,8 +106,19 @@ impl Lease {
     /// For how long the lock was to stay taken at least, counted as
     /// [`remaining`](Self::remaining).
     #[must_use]
-    pub fn get_hold_at_least(&self) -> Duration {
+    pub fn hold_at_least(&self) -> Duration {
         self.hold
+    }
+}
+
+/// Without the token, by which anybody could release the lock.
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resources = self.resources().map(Name);
+        f.debug_struct("Lease")
+            .field("resources", &resources.collect::<Vec<_>>())
+            .field("remaining", &self.remaining)
+            .finish_non_exhaustive()
     }
 }
 
@@ -224,19 +230,21 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn lease() -> Lease {
-        Lease::new(*b"\xff\x00:k", "token", 30_000 * MS, 12_345 * MS)
-            .hold_at_least(7 * MS)
-            .granted_by(0b10110)
+        Lease::new(
+            vec![b"\xff\x00:k".to_vec()],
+            "token",
+            30_000 * MS,
+            12_345 * MS,
+        )
+        .with_hold_at_least(7 * MS)
+        .granted_by(0b10110)
     }
 
     #[test]
     fn a_lease_is_the_same_after_a_journey_as_text() {
-        let several = lease().of(vec![b"a".to_vec(), b",:".to_vec(), Vec::new()]);
-        for lease in [
-            lease(),
-            several,
-            Lease::new("", "", Duration::ZERO, Duration::ZERO),
-        ] {
+        let of = |resources| Lease::new(resources, "", Duration::ZERO, Duration::ZERO);
+        let several = of(vec![b"a".to_vec(), b",:".to_vec(), Vec::new()]);
+        for lease in [lease(), several, of(vec![Vec::new()])] {
             assert_eq!(lease.to_string().parse::<Lease>(), Ok(lease));
         }
     }
@@ -267,6 +275,12 @@ mod tests {
             error(text.rsplit_once(':').unwrap().0),
             "malformed lease: the nodes is missing"
         );
+    }
+
+    #[test]
+    fn its_debug_is_short_and_shows_no_token() {
+        let debug = r#"Lease { resources: ["�\0:k"], remaining: 12.345s, .. }"#;
+        assert_eq!(format!("{:?}", lease()), debug);
     }
 
     #[cfg(feature = "serde")]

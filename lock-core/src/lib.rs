@@ -83,9 +83,11 @@ macro_rules! mutant {
     };
 }
 
+pub mod custom;
 mod display;
 mod error;
 mod guard;
+mod held;
 mod inspection;
 mod lease;
 mod lock;
@@ -104,11 +106,12 @@ mod trace;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, ForceReleaseError, InvalidInput, NodeReport,
-    NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow, Unavailable,
-    WithLockError,
+    AcquireError, BuildError, Contended, ExtendError, ForceReleaseError, InvalidInput, Loss,
+    NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
+    Unavailable, WithLockError,
 };
-pub use guard::{HeldLock, LockGuard, Loss, Votes};
+pub use guard::LockGuard;
+pub use held::Votes;
 pub use inspection::{Inspection, LockKey, NodeInspection};
 pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};

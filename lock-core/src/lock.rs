@@ -34,7 +34,7 @@ use crate::scope;
 ///   somebody else holds the lock or competes for it, never that this could not be found out.
 /// - **L5** [`acquire`](Self::acquire) takes the lock when it becomes free, waits as long as
 ///   `max_wait` allows and no longer, and then says that somebody was in the way, how long it
-///   waited and how often it tried. With `max_wait` zero it tries once; with `give_up_when_held`
+///   waited and how often it tried. With `max_wait` zero it tries once; with `fail_if_held`
 ///   it ends as soon as it has met a holder.
 /// - **L6** Bad input is refused with [`AcquireError::Invalid`], which names the value and the
 ///   limit, before anything is sent.
@@ -68,9 +68,9 @@ use crate::scope;
 /// Dropping the future of either method gives up (L7). Whatever it has set by then is released in
 /// the background.
 #[async_trait]
-pub trait DistributedLock: Debug + Send + Sync + 'static {
+pub trait DistributedLock: Debug + Send + Sync {
     /// Acquires the lock if nobody holds it: `Ok(None)` says that somebody else does. It does not
-    /// wait for a holder; `max_wait`, the retry policy and `give_up_when_held` of the request have
+    /// wait for a holder; `max_wait`, the retry policy and `fail_if_held` of the request have
     /// no meaning here.
     ///
     /// # Errors
@@ -88,30 +88,43 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError>;
 }
 
-#[async_trait]
-impl<L: DistributedLock + ?Sized> DistributedLock for Arc<L> {
-    async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        (**self).try_acquire(request).await
-    }
+/// Forwards to the lock inside.
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        #[async_trait]
+        impl<L: DistributedLock + ?Sized> DistributedLock for $pointer {
+            async fn try_acquire(
+                &self,
+                request: &LockRequest,
+            ) -> Result<Option<LockGuard>, AcquireError> {
+                (**self).try_acquire(request).await
+            }
 
-    async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
-        (**self).acquire(request).await
-    }
+            async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
+                (**self).acquire(request).await
+            }
+        }
+    )*};
 }
 
+forward!(&L, Box<L>, Arc<L>);
+
 /// The everyday forms of a [`DistributedLock`]: they take a name where the trait takes a request.
-#[async_trait]
 pub trait DistributedLockExt: DistributedLock {
     /// [`try_acquire`](DistributedLock::try_acquire) with a name or a request.
     ///
     /// # Errors
     ///
     /// As there.
-    async fn try_lock<R>(&self, request: R) -> Result<Option<LockGuard>, AcquireError>
+    fn try_lock<R>(
+        &self,
+        request: R,
+    ) -> impl Future<Output = Result<Option<LockGuard>, AcquireError>> + Send
     where
-        R: Into<LockRequest> + Send,
+        R: Into<LockRequest>,
     {
-        self.try_acquire(&request.into()).await
+        let request = request.into();
+        async move { self.try_acquire(&request).await }
     }
 
     /// [`acquire`](DistributedLock::acquire) with a name or a request.
@@ -119,11 +132,12 @@ pub trait DistributedLockExt: DistributedLock {
     /// # Errors
     ///
     /// As there.
-    async fn lock<R>(&self, request: R) -> Result<LockGuard, AcquireError>
+    fn lock<R>(&self, request: R) -> impl Future<Output = Result<LockGuard, AcquireError>> + Send
     where
-        R: Into<LockRequest> + Send,
+        R: Into<LockRequest>,
     {
-        self.acquire(&request.into()).await
+        let request = request.into();
+        async move { self.acquire(&request).await }
     }
 
     /// Runs `body` while the lock is held, and releases the lock when it ends.
@@ -163,11 +177,12 @@ pub trait DistributedLockExt: DistributedLock {
         body: F,
     ) -> impl Future<Output = Result<T, WithLockError<T>>>
     where
-        R: Into<LockRequest> + Send,
+        R: Into<LockRequest>,
         F: AsyncFnOnce(&LockGuard) -> T,
     {
+        let request = request.into();
         async move {
-            let guard = self.acquire(&request.into()).await?;
+            let guard = self.acquire(&request).await?;
             scope::run(guard, body).await
         }
     }

@@ -1,5 +1,6 @@
 //! What a caller asks a lock for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,59 +26,96 @@ use crate::ttl::Ttl;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRequest {
     resource: Arc<[u8]>,
-    /// All resources, unless there is one.
+    /// All resources, unless there is exactly one.
     several: Option<Arc<[Arc<[u8]>]>>,
-    ttl: Option<Duration>,
-    max_wait: Option<Option<Duration>>,
-    retry: Option<RetryPolicy>,
-    hold_at_least: Option<Duration>,
-    give_up_when_held: bool,
-    auto_extend: Option<bool>,
-    extend_interval: Option<Duration>,
-    max_hold: Option<Duration>,
+    options: RequestOptions,
+}
+
+/// How a lock was asked for, as [`LockRequest::options`] shows it to the lock.
+///
+/// `None` means that the request leaves the value to the lock's own default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestOptions {
+    /// See [`LockRequest::ttl`].
+    pub ttl: Option<Duration>,
+    /// See [`LockRequest::max_wait`].
+    pub max_wait: Option<MaxWait>,
+    /// See [`LockRequest::retry`].
+    pub retry: Option<RetryPolicy>,
+    /// See [`LockRequest::hold_at_least`]; zero unless it was set.
+    pub hold_at_least: Duration,
+    /// See [`LockRequest::fail_if_held`].
+    pub fail_if_held: bool,
+    /// See [`LockRequest::auto_extend`].
+    pub auto_extend: Option<bool>,
+    /// See [`LockRequest::extend_interval`].
+    pub extend_interval: Option<Duration>,
+    /// See [`LockRequest::max_hold`].
+    pub max_hold: Option<Duration>,
+}
+
+/// How long a waiting acquire may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxWait {
+    /// At most this long; zero tries once.
+    Limit(Duration),
+    /// As long as it takes.
+    Unlimited,
+}
+
+impl MaxWait {
+    /// The limit, if there is one.
+    #[must_use]
+    pub const fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Limit(limit) => Some(limit),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+impl From<Option<Duration>> for MaxWait {
+    fn from(limit: Option<Duration>) -> Self {
+        limit.map_or(Self::Unlimited, Self::Limit)
+    }
 }
 
 impl LockRequest {
-    /// A request for a resource: any bytes, at least one.
+    /// A request for one resource: any bytes, at least one.
     pub fn new(resource: impl AsRef<[u8]>) -> Self {
-        Self::with(Arc::from(resource.as_ref()), None)
+        Self::of(Arc::from(resource.as_ref()), None)
     }
 
     /// A request for several resources, all or nothing, in any order: at least one, at most 100, none
     /// twice.
     ///
-    /// They are locked in one round. On nodes of a cluster whose keys are apart they are locked one
-    /// after the other, in the order of their bytes, so that nobody waits for each other.
+    /// They are locked in one round. On nodes of a cluster where their keys are apart, they are
+    /// locked one after the other in the order of their bytes, so that two requests cannot
+    /// deadlock.
     ///
     /// ```
     /// # use lock_core::LockRequest;
-    /// let transfer = LockRequest::all(["account-1", "account-2"]);
+    /// let transfer = LockRequest::many(["account-1", "account-2"]);
     /// assert_eq!(transfer.resources().count(), 2);
     /// ```
-    pub fn all<R: AsRef<[u8]>>(resources: impl IntoIterator<Item = R>) -> Self {
+    pub fn many<R: AsRef<[u8]>>(resources: impl IntoIterator<Item = R>) -> Self {
         let resources = resources.into_iter();
         let several = resources
             .map(|resource| Arc::from(resource.as_ref()))
             .collect::<Arc<[_]>>();
         match &*several {
-            [only] => Self::with(Arc::clone(only), None),
-            [first, ..] => Self::with(Arc::clone(first), Some(several)),
-            [] => Self::with(Arc::from([]), Some(several)),
+            [only] => Self::of(Arc::clone(only), None),
+            [first, ..] => Self::of(Arc::clone(first), Some(several)),
+            [] => Self::of(Arc::from([]), Some(several)),
         }
     }
 
-    fn with(resource: Arc<[u8]>, several: Option<Arc<[Arc<[u8]>]>>) -> Self {
+    fn of(resource: Arc<[u8]>, several: Option<Arc<[Arc<[u8]>]>>) -> Self {
         Self {
             resource,
             several,
-            ttl: None,
-            max_wait: None,
-            retry: None,
-            hold_at_least: None,
-            give_up_when_held: false,
-            auto_extend: None,
-            extend_interval: None,
-            max_hold: None,
+            options: RequestOptions::default(),
         }
     }
 
@@ -86,7 +124,7 @@ impl LockRequest {
     /// has crashed. Defaults to the lock's default: 30 s.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+        self.options.ttl = Some(ttl);
         self
     }
 
@@ -96,7 +134,7 @@ impl LockRequest {
     /// lock's default: 10 s.
     #[must_use]
     pub fn max_wait(mut self, max_wait: impl Into<Option<Duration>>) -> Self {
-        self.max_wait = Some(max_wait.into());
+        self.options.max_wait = Some(MaxWait::from(max_wait.into()));
         self
     }
 
@@ -104,7 +142,7 @@ impl LockRequest {
     /// 5 ms doubling to 200 ms, with full jitter.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.retry = Some(retry);
+        self.options.retry = Some(retry);
         self
     }
 
@@ -114,16 +152,16 @@ impl LockRequest {
     /// to zero.
     #[must_use]
     pub fn hold_at_least(mut self, hold: Duration) -> Self {
-        self.hold_at_least = Some(hold);
+        self.options.hold_at_least = hold;
         self
     }
 
     /// Ends a wait with [`Contended`](crate::AcquireError::Contended) as soon as it is certain that
-    /// one other holder has the lock. Outages and rivals that are still competing are retried
-    /// until `max_wait`, as ever. Defaults to off: a wait outlasts holders.
+    /// one other holder has the lock. Outages, and rivals that still compete for the lock, are retried
+    /// until `max_wait` ends. Defaults to off: a wait outlasts holders.
     #[must_use]
-    pub fn give_up_when_held(mut self, give_up: bool) -> Self {
-        self.give_up_when_held = give_up;
+    pub fn fail_if_held(mut self, fail: bool) -> Self {
+        self.options.fail_if_held = fail;
         self
     }
 
@@ -134,7 +172,7 @@ impl LockRequest {
     /// [lost](crate::LockGuard::lost). Defaults to the lock's default: off.
     #[must_use]
     pub fn auto_extend(mut self, auto_extend: bool) -> Self {
-        self.auto_extend = Some(auto_extend);
+        self.options.auto_extend = Some(auto_extend);
         self
     }
 
@@ -144,7 +182,7 @@ impl LockRequest {
     /// validity.
     #[must_use]
     pub fn extend_interval(mut self, interval: Duration) -> Self {
-        self.extend_interval = Some(interval);
+        self.options.extend_interval = Some(interval);
         self
     }
 
@@ -153,7 +191,7 @@ impl LockRequest {
     /// lock's default: one hour.
     #[must_use]
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.options.max_hold = Some(max_hold);
         self
     }
 
@@ -175,35 +213,35 @@ impl LockRequest {
         self.several.as_deref()
     }
 
-    /// A request for each resource, in the order of their bytes: whoever locks one after the other in
-    /// that order never waits for somebody who waits for him. For locks that take one at a time; see
-    /// [`LockGuard::all`](crate::LockGuard::all).
-    pub fn one_by_one(&self) -> impl Iterator<Item = Self> {
+    /// Everything that was set, for the lock that is asked. Authors of locks find more in
+    /// [`custom`](crate::custom).
+    #[must_use]
+    pub fn options(&self) -> &RequestOptions {
+        &self.options
+    }
+
+    /// See [`custom::one_by_one`](crate::custom::one_by_one).
+    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = Self> + use<> {
         let several = self.several.as_deref();
         let all = several.unwrap_or(std::slice::from_ref(&self.resource));
         let mut resources = all.to_vec();
         if !mutant!(SeveralInAnyOrder) {
             resources.sort_unstable();
         }
-        resources.into_iter().map(|resource| Self {
+        let options = self.options;
+        resources.into_iter().map(move |resource| Self {
             resource,
             several: None,
-            ..self.clone()
+            options,
         })
     }
 
-    /// Checks what every lock has to refuse before it sends anything, and gives the ttl: that of the
-    /// request, or `default_ttl`. For whoever makes a lock of his own.
-    ///
-    /// # Errors
-    ///
-    /// No resource or more than 100 of them, one of them twice, an empty one or one of more than 64
-    /// KiB, a ttl below 1 ms or above 365 days, `hold_at_least` above the ttl.
-    pub fn validate(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
+    /// See [`custom::validate`](crate::custom::validate).
+    pub(crate) fn validate(&self, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
         self.check_resources()?;
-        let given = self.ttl.unwrap_or(default_ttl);
+        let given = self.options.ttl.unwrap_or(default_ttl);
         let ttl = Ttl::new(given)?;
-        let hold = self.get_hold_at_least();
+        let hold = self.options.hold_at_least;
         if hold > ttl.as_duration() {
             return Err(InvalidInput::HoldAboveTtl { hold, ttl: given });
         }
@@ -234,55 +272,10 @@ impl LockRequest {
     pub(crate) fn shared_resource(&self) -> Arc<[u8]> {
         Arc::clone(&self.resource)
     }
-
-    /// The ttl, if one was set.
-    #[must_use]
-    pub fn get_ttl(&self) -> Option<Duration> {
-        self.ttl
-    }
-
-    /// The longest wait, if one was set: `Some(None)` knows no limit.
-    #[must_use]
-    pub fn get_max_wait(&self) -> Option<Option<Duration>> {
-        self.max_wait
-    }
-
-    /// The retry policy, if one was set.
-    #[must_use]
-    pub fn get_retry(&self) -> Option<RetryPolicy> {
-        self.retry
-    }
-
-    /// How long the lock stays taken at least; zero unless set.
-    #[must_use]
-    pub fn get_hold_at_least(&self) -> Duration {
-        self.hold_at_least.unwrap_or_default()
-    }
-
-    /// Whether the lock is extended automatically, if that was set.
-    #[must_use]
-    pub fn get_auto_extend(&self) -> Option<bool> {
-        self.auto_extend
-    }
-
-    /// The interval of automatic extensions, if one was set.
-    #[must_use]
-    pub fn get_extend_interval(&self) -> Option<Duration> {
-        self.extend_interval
-    }
-
-    /// How long the lock is extended automatically, if that was set.
-    #[must_use]
-    pub fn get_max_hold(&self) -> Option<Duration> {
-        self.max_hold
-    }
-
-    /// Whether a wait ends as soon as somebody else surely holds the lock.
-    #[must_use]
-    pub fn gives_up_when_held(&self) -> bool {
-        self.give_up_when_held
-    }
 }
+
+/// For how long a lock is extended automatically, unless told otherwise.
+pub(crate) const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
 
 /// The most resources of one request: a script is to keep no server busy.
 const MAX_RESOURCES: usize = 100;
@@ -314,8 +307,65 @@ macro_rules! request_from {
 
 request_from!(&str, String, &String, &[u8], Vec<u8>);
 
+impl<const N: usize> From<&[u8; N]> for LockRequest {
+    fn from(resource: &[u8; N]) -> Self {
+        Self::new(resource)
+    }
+}
+
+impl From<Cow<'_, str>> for LockRequest {
+    fn from(resource: Cow<'_, str>) -> Self {
+        Self::new(resource.as_bytes())
+    }
+}
+
+impl From<Arc<str>> for LockRequest {
+    fn from(resource: Arc<str>) -> Self {
+        Self::of(resource.into(), None)
+    }
+}
+
+impl From<Arc<[u8]>> for LockRequest {
+    fn from(resource: Arc<[u8]>) -> Self {
+        Self::of(resource, None)
+    }
+}
+
 impl From<&LockRequest> for LockRequest {
     fn from(request: &LockRequest) -> Self {
         request.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_usual_kind_of_name_makes_the_same_request() {
+        let name = LockRequest::new("name");
+        let (owned, shared) = (String::from("name"), Arc::<str>::from("name"));
+        assert_eq!(LockRequest::from(b"name"), name);
+        assert_eq!(LockRequest::from(&b"name"[..]), name);
+        assert_eq!(LockRequest::from(b"name".to_vec()), name);
+        assert_eq!(LockRequest::from(&owned), name);
+        assert_eq!(LockRequest::from(Cow::Borrowed(&*owned)), name);
+        assert_eq!(LockRequest::from(Cow::<str>::Owned(owned)), name);
+        assert_eq!(LockRequest::from(Arc::<[u8]>::from(*b"name")), name);
+        assert_eq!(LockRequest::from(shared), name);
+        assert_eq!(LockRequest::from(&name), name);
+    }
+
+    #[test]
+    fn what_was_not_set_is_left_to_the_lock() {
+        let request = LockRequest::new("name");
+        assert_eq!(request.options(), &RequestOptions::default());
+        let wait = |request: LockRequest| request.options().max_wait;
+        let limit = Duration::from_secs(1);
+        assert_eq!(
+            wait(request.clone().max_wait(limit)),
+            Some(MaxWait::Limit(limit))
+        );
+        assert_eq!(wait(request.max_wait(None)), Some(MaxWait::Unlimited));
     }
 }

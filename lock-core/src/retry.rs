@@ -74,10 +74,8 @@ impl RetryPolicy {
         self
     }
 
-    /// The pause after attempt number `attempt` (the first is 1); `chance` is a random number in
-    /// `0.0..1.0`.
-    #[must_use]
-    pub fn pause(&self, attempt: u32, chance: f64) -> Duration {
+    /// See [`custom::pause`](crate::custom::pause).
+    pub(crate) fn pause(&self, attempt: u32, chance: f64) -> Duration {
         let limit = self.max_delay.max(self.delay);
         let factor = self
             .backoff

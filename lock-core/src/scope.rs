@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::error::WithLockError;
-use crate::guard::{LockGuard, Loss};
+use crate::error::{Loss, WithLockError};
+use crate::guard::LockGuard;
 
 /// Runs the body until it ends or the lock is lost, and then releases the lock.
 pub(crate) async fn run<F, T>(guard: LockGuard, body: F) -> Result<T, WithLockError<T>>

@@ -3,20 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::AcquireError;
-use crate::guard::{Loss, Votes};
+pub(crate) use crate::display::Name;
+use crate::error::{AcquireError, Loss};
+use crate::held::Votes;
 use crate::node::NodeError;
-
-/// A resource as text: names are bytes.
-pub(crate) struct Name<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A long name would fill a log.
-        let shown = &self.0[..self.0.len().min(128)];
-        write!(f, "{}", String::from_utf8_lossy(shown).escape_debug())
-    }
-}
 
 /// Microseconds: a lock takes less than a millisecond.
 pub(crate) fn micros(time: Duration) -> u64 {

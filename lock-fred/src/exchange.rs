@@ -34,7 +34,7 @@ pub(crate) fn execute<'c>(
         };
         let marks = link.marks();
         let mut call = Call::new(connector, command, link, marks);
-        let request = pin!(call.link.request(&command.packed(pack), within));
+        let request = pin!(call.link.request(&command.encoded(pack), within));
         let answer = call.link.answer(request).await;
         call.end(answer, within)
     })

@@ -95,7 +95,7 @@ impl Waiting {
         if self.ticket.is_closed() || left.is_zero() {
             return;
         }
-        let packed = self.command.packed(pack);
+        let packed = self.command.encoded(pack);
         let mut request = Box::pin(link.request(&packed, left));
         // The first poll sends. Nobody is woken by it: the call polls again when it is told.
         let outcome = match request

@@ -171,7 +171,7 @@ async fn a_replaced_connection_undoes_its_doubtful_acquires_by_itself() {
     server.pause().unwrap();
     let timed_out = acquire("timed out", token());
     node.execute(&timed_out, SHORT).await.unwrap_err();
-    let dropped = acquire_or_tell("dropped", token());
+    let dropped = acquire_or_report("dropped", token());
     let dropped = node.execute(&dropped, LONG);
     assert!(tokio::time::timeout(SHORT, dropped).await.is_err());
     // These two are in flight when the connection is replaced, and end later.

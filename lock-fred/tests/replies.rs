@@ -43,10 +43,10 @@ async fn an_acquire_by_script_tells_who_holds_and_for_how_long() {
     for (key, protocol) in ["a", "b"].iter().zip(PROTOCOLS) {
         let (node, holder) = (node(&server, protocol), token());
         for _ in 0..2 {
-            let granted = ask(&node, &acquire_or_tell(key, holder)).await.unwrap();
+            let granted = ask(&node, &acquire_or_report(key, holder)).await.unwrap();
             assert_eq!(granted, Reply::Int(1), "its own token counts as granted");
         }
-        let refused = ask(&node, &acquire_or_tell(key, token())).await.unwrap();
+        let refused = ask(&node, &acquire_or_report(key, token())).await.unwrap();
         let Reply::Array(parts) = refused else {
             panic!("{refused:?}");
         };
@@ -63,7 +63,9 @@ async fn a_key_of_another_type_is_held_by_nobody_known_and_for_ever() {
         let node = node(&server, protocol);
         let set = ask(&node, &acquire("hash", token())).await.unwrap();
         assert_eq!(set, Reply::Nil);
-        let told = ask(&node, &acquire_or_tell("hash", token())).await.unwrap();
+        let told = ask(&node, &acquire_or_report("hash", token()))
+            .await
+            .unwrap();
         assert_eq!(told, Reply::Array(vec![Reply::Nil, Reply::Int(-1)]));
         let extended = ask(&node, &extend(&[(b"hash", token())])).await.unwrap();
         assert_eq!(extended, Reply::Array(vec![Reply::Int(-1)]));
@@ -228,7 +230,7 @@ async fn lock_and_unlock(node: &FredNode, key: &str) {
     let mine = token();
     let granted = ask(node, &acquire(key, mine)).await.unwrap();
     assert_eq!(granted, Reply::ok());
-    let told = ask(node, &acquire_or_tell(key, token())).await.unwrap();
+    let told = ask(node, &acquire_or_report(key, token())).await.unwrap();
     assert!(matches!(told, Reply::Array(_)));
     let extended = ask(node, &extend(&[(key.as_bytes(), mine)])).await.unwrap();
     assert_eq!(extended, Reply::Array(vec![Reply::Int(1)]));

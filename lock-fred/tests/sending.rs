@@ -40,7 +40,7 @@ async fn dropped_calls_leave_the_replies_of_others_with_their_commands() {
             assert_eq!(first.unwrap(), Reply::ok());
             let (mut dice, mut kept) = (Dice(task + 1), 0);
             for _ in 0..125 {
-                let command = acquire_or_tell(&key, token());
+                let command = acquire_or_report(&key, token());
                 let mut call = Box::pin(node.execute(&command, LONG));
                 let reply = match dice.roll(4) {
                     0 => (&mut call).now_or_never(),

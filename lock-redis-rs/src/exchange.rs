@@ -32,7 +32,7 @@ pub(crate) fn execute<'c>(
             }
         };
         let mut call = Call::new(connector, command, link);
-        let request = call.link.request(command.packed(pack));
+        let request = call.link.request(command.encoded(pack));
         let watch = watch.as_deref().unwrap_or_else(|| call.link.watch());
         let answer = watch.limit(request, within).await;
         call.end(answer, within)

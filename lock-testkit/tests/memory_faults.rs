@@ -7,7 +7,7 @@ mod common;
 use std::future::Future;
 use std::pin::Pin;
 
-use common::{LONG, acquire, acquire_or_tell, extend, millis, release, token};
+use common::{LONG, acquire, acquire_or_report, extend, millis, release, token};
 use futures::future::{join_all, poll_immediate};
 use lock_core::node::NodeErrorKind;
 use lock_core::{Command, NodeError, RedisNode, Reply};
@@ -195,7 +195,7 @@ async fn a_delayed_command_takes_effect_on_time_though_its_caller_gave_up() {
     node.set_fault(Fault::Delay(millis(300)));
     let kind = fail(&node, acquire("k", token(), 1000)).await;
     assert_eq!(kind, NodeErrorKind::NoAnswer);
-    let command = acquire_or_tell("dropped", token(), 1000);
+    let command = acquire_or_report("dropped", token(), 1000);
     drop(send(&node, &command).await);
     assert!(node.keys().is_empty());
     // Nobody looks at the node for a while; each key still counts from its own arrival.

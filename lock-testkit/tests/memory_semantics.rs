@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{LONG, acquire, acquire_or_tell, extend, millis, release, release_keeping, token};
+use common::{LONG, acquire, acquire_or_report, extend, millis, release, release_keeping, token};
 use lock_core::node::NodeErrorKind;
 use lock_core::runtime::{Runtime, ThreadRuntime};
 use lock_core::{Command, RedisNode, Reply, Token};
@@ -99,7 +99,7 @@ async fn acquire_sets_a_free_key_and_changes_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn acquire_or_tell_knows_its_own_token_and_tells_who_else_holds() {
+async fn acquire_or_report_knows_its_own_token_and_tells_who_else_holds() {
     let expected = |found, other: Token| match found {
         Found::Nothing => (Reply::Int(1), 2000),
         Found::Mine => (Reply::Int(1), 1000),
@@ -110,7 +110,7 @@ async fn acquire_or_tell_knows_its_own_token_and_tells_who_else_holds() {
         Found::OtherType => (Reply::Array(vec![Reply::Nil, Reply::Int(-1)]), -1),
         Found::OtherTypeExpiring => (Reply::Array(vec![Reply::Nil, Reply::Int(1000)]), 1000),
     };
-    table(|mine| acquire_or_tell("k", mine, 2000), expected).await;
+    table(|mine| acquire_or_report("k", mine, 2000), expected).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn a_refusal_tells_at_most_128_bytes_of_a_value() {
     for (length, told) in [(127, 127), (128, 128), (129, 128), (4096, 128)] {
         let node = node();
         node.set_foreign("k", vec![0xff; length]);
-        let reply = ask(&node, acquire_or_tell("k", token(), 1000)).await;
+        let reply = ask(&node, acquire_or_report("k", token(), 1000)).await;
         assert_eq!(reply, held_by(vec![0xff; told], -1));
     }
 }
@@ -271,8 +271,8 @@ async fn calls_are_counted_by_kind_and_looking_is_no_call() {
     let (node, mine) = (node(), token());
     let commands = [
         acquire("k", mine, 1000),
-        acquire_or_tell("k", mine, 1000),
-        acquire_or_tell("k", mine, 1000),
+        acquire_or_report("k", mine, 1000),
+        acquire_or_report("k", mine, 1000),
         extend(&[("k", mine, 1000)]),
         release("k", mine),
     ];
@@ -282,7 +282,7 @@ async fn calls_are_counted_by_kind_and_looking_is_no_call() {
     node.set_foreign("k", "v");
     assert_eq!(node.get("k").as_deref(), Some(&b"v"[..]));
     let calls = node.calls();
-    assert_eq!((calls.acquire, calls.acquire_or_tell), (1, 2));
+    assert_eq!((calls.acquire, calls.acquire_or_report), (1, 2));
     assert_eq!((calls.extend, calls.release), (1, 1));
     assert_eq!(calls.total(), 5);
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    LONG, acquire, acquire_all, acquire_or_tell, extend, inspect, millis, release, release_all,
+    LONG, acquire, acquire_all, acquire_or_report, extend, inspect, millis, release, release_all,
     release_keeping, remove, token,
 };
 use futures::executor::block_on;
@@ -171,7 +171,7 @@ fn alike(model: &Reply, server: &Reply) -> bool {
 fn every_command(key: &'static str, token: Token) -> Vec<Step> {
     let commands = [
         acquire(key, token, 2 * HOUR),
-        acquire_or_tell(key, token, 2 * HOUR),
+        acquire_or_report(key, token, 2 * HOUR),
         extend(&[(key, token, HOUR)]),
         extend(&[(key, token, 3 * HOUR)]),
         extend(&[
@@ -210,7 +210,7 @@ fn each_operation_is_answered_alike_whatever_the_key_holds() {
         vec![],
         vec![Step::Send(acquire("k", mine, 2 * HOUR))],
         vec![Step::SetForeign("k", mine.as_bytes().to_vec())],
-        vec![Step::Send(acquire_or_tell("k", other, 2 * HOUR))],
+        vec![Step::Send(acquire_or_report("k", other, 2 * HOUR))],
         vec![Step::SetForeign("k", b"foreign".to_vec())],
         vec![
             Step::SetForeign("k", b"".to_vec()),
@@ -243,7 +243,7 @@ fn keys_expire_in_both() {
         let mut both = Both::start(&server, way);
         let mine = token();
         both.step(&Step::Send(acquire("kept", mine, HOUR)));
-        for command in [acquire("k", mine, 20), acquire_or_tell("l", mine, 20)] {
+        for command in [acquire("k", mine, 20), acquire_or_report("l", mine, 20)] {
             // Whether they are still there right afterwards is a matter of this machine's speed.
             block_on(both.model.execute(&command, LONG)).unwrap();
             both.of_node(&command);
@@ -269,7 +269,7 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
     let send = |command| Step::Send(command);
     prop_oneof![
         3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire(k, t, h))),
-        3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire_or_tell(k, t, h))),
+        3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire_or_report(k, t, h))),
         3 => extended.prop_map(move |entries| send(extend(&entries))),
         2 => (key(), token()).prop_map(move |(k, t)| send(release(k, t))),
         2 => (key(), token(), hours())

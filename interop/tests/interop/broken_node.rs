@@ -41,7 +41,7 @@ impl RedisNode for BrokenNode {
         match (self.bug, command.operation()) {
             (
                 OurBug::TakesAnyway,
-                Operation::Acquire { key, .. } | Operation::AcquireOrTell { key, .. },
+                Operation::Acquire { key, .. } | Operation::AcquireOrReport { key, .. },
             ) => {
                 self.node.execute(&remove(key), within).await?;
                 self.node.execute(command, within).await

@@ -114,7 +114,7 @@ impl Scene {
     /// We wait for a lock, and get it on a quorum of servers.
     pub(crate) async fn we_wait_for(&self, request: impl Into<LockRequest>) -> LockGuard {
         let request = request.into().max_wait(self.patience);
-        let ttl = request.get_ttl().unwrap_or(LONG);
+        let ttl = request.options().ttl.unwrap_or(LONG);
         self.ours.lock(request.ttl(ttl)).await.unwrap()
     }
 

@@ -94,7 +94,7 @@ impl fmt::Display for Unavailable {
             f,
             "too few nodes answered, {} of {} are needed (waited {}, {})",
             self.quorum,
-            self.nodes.as_slice().len(),
+            self.nodes.len(),
             Ms(round(self.waited)),
             Attempts(self.attempts),
         )?;
@@ -142,7 +142,7 @@ fn round(duration: Duration) -> Duration {
 }
 
 fn nodes(f: &mut fmt::Formatter<'_>, nodes: &NodeReports) -> fmt::Result {
-    if nodes.as_slice().is_empty() {
+    if nodes.is_empty() {
         return Ok(());
     }
     write!(f, "; {nodes}")

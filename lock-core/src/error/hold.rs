@@ -1,4 +1,6 @@
-//! Why a held lock was not extended or released.
+//! Why a held lock was not extended or released, and how one is lost.
+
+use std::fmt;
 
 use super::{InvalidInput, NodeReports};
 
@@ -41,4 +43,24 @@ pub enum ReleaseError {
         /// What each node said.
         nodes: NodeReports,
     },
+}
+
+/// How a lock was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Its validity ended, and nothing had extended it by then.
+    Expired,
+    /// A quorum of nodes answered, before the validity ended, that the lock is not ours any more:
+    /// it was deleted there, or somebody else holds it.
+    Revoked,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lock's validity ended",
+            Self::Revoked => "the lock was deleted or somebody else holds it",
+        })
+    }
 }

@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use crate::display::Ms;
-use crate::ttl::Ttl;
 
 /// A value that cannot work, named together with the limit it broke. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidInput {
     /// The ttl is below what Redis can count.
-    #[error("ttl {} is below the minimum of {}", Ms(*ttl), Ttl::MIN)]
+    #[error("ttl {} is below the minimum of 1 ms", Ms(*ttl))]
     TtlTooShort {
         /// The ttl given.
         ttl: Duration,
     },
     /// The ttl is above a year.
-    #[error("ttl {} is above the maximum of {} (365 days)", Ms(*ttl), Ttl::MAX)]
+    #[error("ttl {} is above the maximum of 365 days", Ms(*ttl))]
     TtlTooLong {
         /// The ttl given.
         ttl: Duration,

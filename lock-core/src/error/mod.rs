@@ -3,15 +3,13 @@
 mod acquire;
 mod hold;
 mod invalid;
+mod redlock;
 mod report;
-mod resume;
 mod scope;
-mod shutdown;
 
 pub use acquire::{AcquireError, Contended, TooSlow, Unavailable};
-pub use hold::{ExtendError, ReleaseError};
+pub use hold::{ExtendError, Loss, ReleaseError};
 pub use invalid::{BuildError, InvalidInput};
+pub use redlock::{ForceReleaseError, ResumeError, ShutdownError};
 pub use report::{NodeReport, NodeReports, NodeVote};
-pub use resume::{ForceReleaseError, ResumeError};
 pub use scope::WithLockError;
-pub use shutdown::ShutdownError;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::{slice, vec};
 
 use crate::node::NodeError;
 
@@ -71,9 +72,26 @@ impl NodeReports {
         &self.0
     }
 
+    /// Returns an iterator over the reports, in the configured order of the nodes.
+    pub fn iter(&self) -> slice::Iter<'_, NodeReport> {
+        self.0.iter()
+    }
+
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there is no report at all, as from a lock without nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The first node that failed.
     pub(crate) fn first_error(&self) -> Option<&NodeError> {
-        self.0.iter().find_map(|report| match &report.vote {
+        self.iter().find_map(|report| match &report.vote {
             NodeVote::Failed(error) => Some(error),
             _ => None,
         })
@@ -86,9 +104,33 @@ impl From<Vec<NodeReport>> for NodeReports {
     }
 }
 
+impl FromIterator<NodeReport> for NodeReports {
+    fn from_iter<I: IntoIterator<Item = NodeReport>>(reports: I) -> Self {
+        Self(reports.into_iter().collect())
+    }
+}
+
+impl IntoIterator for NodeReports {
+    type Item = NodeReport;
+    type IntoIter = vec::IntoIter<NodeReport>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a NodeReports {
+    type Item = &'a NodeReport;
+    type IntoIter = slice::Iter<'a, NodeReport>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl fmt::Display for NodeReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, report) in self.0.iter().enumerate() {
+        for (i, report) in self.iter().enumerate() {
             let separator = if i == 0 { "" } else { "; " };
             write!(f, "{separator}{report}")?;
         }
@@ -114,5 +156,19 @@ mod tests {
             "a:1: granted; b:2: cannot connect: connection refused; c:3: refused; \
              d:4: not waited for"
         );
+    }
+
+    #[test]
+    fn reports_are_a_collection() {
+        let report = |label| NodeReport::new(label, NodeVote::Granted);
+        let reports: NodeReports = ["a:1", "b:2"].map(report).into_iter().collect();
+        assert_eq!((reports.len(), reports.is_empty()), (2, false));
+        let mut labels = Vec::new();
+        for report in &reports {
+            labels.push(&*report.label);
+        }
+        assert_eq!(labels, ["a:1", "b:2"]);
+        assert_eq!(reports.iter().count(), 2);
+        assert_eq!(reports.into_iter().count(), 2);
     }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{AcquireError, ReleaseError};
-use crate::guard::Loss;
+use super::{AcquireError, Loss, ReleaseError};
 
 /// Why [`with_lock`](crate::DistributedLockExt::with_lock) did not come to a good end. `T` is what
 /// the body returns.

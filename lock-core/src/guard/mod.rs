@@ -1,101 +1,18 @@
 //! What a holder has in hand.
 
-mod all;
-mod renewed;
+mod joined;
 
-use std::fmt::{self, Debug};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-use crate::error::{ExtendError, InvalidInput, ReleaseError};
+use crate::display::Name;
+use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
-use crate::redlock::protocol::Renewal;
-use crate::request::LockRequest;
-use crate::runtime::{BoxFuture, Runtime};
-use crate::ttl::Ttl;
-use all::HeldAll;
+use crate::runtime::BoxFuture;
 
-/// For how long a lock is extended automatically, unless told otherwise.
-pub(crate) const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
-
-/// How many nodes granted a lock, of how many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Votes {
-    /// The nodes that granted it, as far as known.
-    pub granted: usize,
-    /// All nodes of the lock.
-    pub nodes: usize,
-}
-
-impl Votes {
-    /// `granted` of `nodes`.
-    #[must_use]
-    pub fn new(granted: usize, nodes: usize) -> Self {
-        Self { granted, nodes }
-    }
-}
-
-/// How a lock was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Loss {
-    /// Its validity ended, and nothing had extended it by then.
-    Expired,
-    /// It is gone though its validity had not ended: a quorum of nodes answered that it is not
-    /// ours.
-    NotOurs,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "the lock's validity ended",
-            Self::NotOurs => "the lock is somebody else's, or gone",
-        })
-    }
-}
-
-/// What stands behind a [`LockGuard`]. Only who makes a lock of his own needs it.
-///
-/// The numbers are those of the rules on [`DistributedLock`](crate::DistributedLock#rules).
-#[async_trait]
-pub trait HeldLock: Debug + Send + Sync + 'static {
-    /// See [`LockGuard::resource`].
-    fn resource(&self) -> &[u8];
-
-    /// See [`LockGuard::token`] and rule L12.
-    fn token(&self) -> &str;
-
-    /// See [`LockGuard::remaining`]. Must be judged by a local monotonic clock, without IO, and be
-    /// zero from the end of the ttl on (L8) and from the first call to release on (L10).
-    fn remaining(&self) -> Duration;
-
-    /// See [`LockGuard::votes`].
-    fn votes(&self) -> Votes;
-
-    /// See [`LockGuard::lost`]. Must be armed from the call on, and never ready for a lock that is
-    /// released.
-    fn lost(&self) -> BoxFuture<'static, Loss>;
-
-    /// See [`LockGuard::into_lease`]. After it, the lock is neither extended nor released by this
-    /// guard any more, not even when it is dropped.
-    fn hand_over(&self) -> Option<Lease>;
-
-    /// See [`LockGuard::extend`] and rule L9.
-    async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
-
-    /// See [`LockGuard::release`] and rules L10 and L13. A call that is dropped goes on in the
-    /// background.
-    async fn release(&self) -> Result<(), ReleaseError>;
-
-    /// Called when the guard is dropped. Starts a release in the background unless the lock is
-    /// released already; must not block or panic, on whatever thread, inside a runtime or not, and
-    /// neither during a panic nor after the runtime has ended (L11).
-    fn release_in_background(&self);
-}
+pub use joined::join;
 
 /// A lock that is held. Dropping the guard releases the lock.
 ///
@@ -105,50 +22,22 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
 ///
 /// The guard is no proof for ever: check [`is_valid`](Self::is_valid) before each step that must
 /// not overlap with another holder's.
-#[derive(Debug)]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
     held: Arc<dyn HeldLock>,
 }
 
 impl LockGuard {
-    /// Wraps a lock of another kind.
-    pub fn new(held: impl HeldLock) -> Self {
+    /// See [`custom::guard`](crate::custom::guard).
+    pub(crate) fn new(held: impl HeldLock) -> Self {
         Self {
             held: Arc::new(held),
         }
     }
 
-    /// Wraps a lock of another kind, and extends it in the background if the request asks for that:
-    /// by `ttl`, in a task of its own on the runtime, until the guard is dropped, the lock is
-    /// released or lost, or `max_hold` (one hour by default) is over.
-    ///
-    /// # Errors
-    ///
-    /// The request's `extend_interval` leaves no time for another try. The lock is
-    /// released then, as with a guard that is dropped.
-    pub fn renewed(
-        held: impl HeldLock,
-        request: &LockRequest,
-        ttl: Ttl,
-        runtime: &Arc<dyn Runtime>,
-    ) -> Result<Self, InvalidInput> {
-        let guard = Self::new(held);
-        if request.get_auto_extend() == Some(true) {
-            let ttl = ttl.as_duration();
-            let max_hold = request.get_max_hold().unwrap_or(MAX_HOLD);
-            let renewal = Renewal::new(ttl, request.get_extend_interval(), max_hold)?;
-            let held = Arc::downgrade(&guard.held);
-            let task = renewed::extend(held, ttl, renewal, Arc::clone(runtime));
-            runtime.spawn(Box::pin(task));
-        }
-        Ok(guard)
-    }
-
-    /// One guard of several, which stands for all: valid while all are, lost when one is. It names
-    /// the resource and the token of the first one.
-    pub fn all(guards: Vec<Self>) -> Self {
-        Self::new(HeldAll::new(guards))
+    /// What stands behind the guard, for a task that must not keep it alive.
+    pub(crate) fn downgrade(&self) -> Weak<dyn HeldLock> {
+        Arc::downgrade(&self.held)
     }
 
     /// The resource that is locked, without the lock's prefix.
@@ -238,6 +127,16 @@ impl LockGuard {
     /// If the call is dropped, the release goes on in the background.
     pub async fn release(&self) -> Result<(), ReleaseError> {
         self.held.release().await
+    }
+}
+
+/// Without the token, by which anybody could release the lock.
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("resource", &Name(self.resource()))
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
     }
 }
 

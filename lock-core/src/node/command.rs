@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Operation;
-use super::packed::Packed;
+use super::encoded::Encoded;
 use crate::scripts::{self, Script};
 
 /// One command for one node: an [`Operation`] and how its script travels.
@@ -24,7 +24,7 @@ pub struct Command {
 struct Shared {
     operation: Operation,
     with_source: bool,
-    packed: Packed,
+    encoded: Encoded,
 }
 
 impl From<Operation> for Command {
@@ -39,7 +39,7 @@ impl Command {
             shared: Arc::new(Shared {
                 operation,
                 with_source,
-                packed: Packed::default(),
+                encoded: Encoded::default(),
             }),
         }
     }
@@ -58,13 +58,13 @@ impl Command {
         Self::new(self.operation().clone(), true)
     }
 
-    /// What a backend makes of the command, made once and kept for its clones.
+    /// Returns the client's own encoding of the command, which is made once and kept for all clones.
     ///
-    /// A lock sends clones of one command to all its nodes. A backend whose client takes commands
-    /// in a form of its own makes that form here, and so only once for all nodes. If another
-    /// backend was faster, with a type of its own, `pack` runs each time.
-    pub fn packed<T: Any + Send + Sync>(&self, pack: impl FnOnce(&Self) -> T) -> Arc<T> {
-        self.shared.packed.get_or_make(|| pack(self))
+    /// A lock sends clones of one command to all its nodes, so the command is encoded once for all
+    /// of them. Only one type is kept: if another backend was first, with a type of its own,
+    /// `encode` runs each time.
+    pub fn encoded<T: Any + Send + Sync>(&self, encode: impl FnOnce(&Self) -> T) -> Arc<T> {
+        self.shared.encoded.get_or_make(|| encode(self))
     }
 
     /// Whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
@@ -87,7 +87,7 @@ impl Command {
                 word("PX"),
                 number(ttl.as_millis()),
             ],
-            Operation::AcquireOrTell { key, token, ttl } => {
+            Operation::AcquireOrReport { key, token, ttl } => {
                 let mut args = self.script_args(&scripts::ACQUIRE, 1);
                 args.push(Cow::Borrowed(key));
                 args.push(Cow::Borrowed(token.as_bytes()));

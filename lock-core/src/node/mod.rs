@@ -1,9 +1,9 @@
 //! One independent Redis server, as the algorithm sees it: [`RedisNode`] and what goes over it.
 
 mod command;
+mod encoded;
 mod error;
 mod operation;
-mod packed;
 mod reply;
 mod subscription;
 mod token;

@@ -26,7 +26,7 @@ pub enum Operation {
     /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then). Else
     /// an array of the holder's token (`Nil` if the key is no string; cut to 128 bytes) and
     /// the key's PTTL in ms (-1 if it has none).
-    AcquireOrTell {
+    AcquireOrReport {
         /// The lock's key.
         key: Arc<[u8]>,
         /// The value to set.
@@ -58,7 +58,7 @@ pub enum Operation {
     },
     /// Sets all keys if all are free or hold this very token, else none.
     ///
-    /// Answers as [`AcquireOrTell`](Self::AcquireOrTell); who is told is the holder of the first key
+    /// Answers as [`AcquireOrReport`](Self::AcquireOrReport); who is told is the holder of the first key
     /// that is not free.
     AcquireAll {
         /// The locks' keys, at least one and no two the same; on a cluster, of one slot.
@@ -81,7 +81,7 @@ pub enum Operation {
     /// Tells who holds the lock, and changes nothing.
     ///
     /// Answers `Int(0)` if there is no key, else an array as an
-    /// [`AcquireOrTell`](Self::AcquireOrTell) that was refused.
+    /// [`AcquireOrReport`](Self::AcquireOrReport) that was refused.
     Inspect {
         /// The lock's key.
         key: Arc<[u8]>,
@@ -112,7 +112,7 @@ impl Operation {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Acquire { .. } | Self::AcquireOrTell { .. } | Self::AcquireAll { .. } => {
+            Self::Acquire { .. } | Self::AcquireOrReport { .. } | Self::AcquireAll { .. } => {
                 "acquire"
             }
             Self::Extend { .. } => "extend",
@@ -127,7 +127,7 @@ impl Operation {
     pub fn key(&self) -> &[u8] {
         match self {
             Self::Acquire { key, .. }
-            | Self::AcquireOrTell { key, .. }
+            | Self::AcquireOrReport { key, .. }
             | Self::Release { key, .. }
             | Self::Inspect { key }
             | Self::Remove { key } => key,
@@ -152,7 +152,7 @@ impl Operation {
     #[must_use]
     pub fn undo(&self) -> Option<Self> {
         match self {
-            Self::Acquire { key, token, .. } | Self::AcquireOrTell { key, token, .. } => {
+            Self::Acquire { key, token, .. } | Self::AcquireOrReport { key, token, .. } => {
                 Some(Self::Release {
                     key: Arc::clone(key),
                     token: *token,
@@ -175,7 +175,7 @@ impl Operation {
     pub(super) fn script(&self) -> Option<&'static Script> {
         match self {
             Self::Acquire { .. } => None,
-            Self::AcquireOrTell { .. } => Some(&scripts::ACQUIRE),
+            Self::AcquireOrReport { .. } => Some(&scripts::ACQUIRE),
             Self::Extend { .. } => Some(&scripts::EXTEND),
             Self::Release { .. } => Some(&scripts::RELEASE),
             Self::AcquireAll { .. } => Some(&scripts::ACQUIRE_ALL),

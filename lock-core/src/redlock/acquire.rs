@@ -22,7 +22,7 @@ use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
 use super::{debts, renew};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
-use crate::guard::HeldLock;
+use crate::held::HeldLock;
 use crate::node::{Command, NodeError, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;

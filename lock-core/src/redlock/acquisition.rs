@@ -12,7 +12,7 @@ use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use super::signal::{Ended, Waiters};
-use crate::guard::Loss;
+use crate::error::Loss;
 use crate::node::{Command, Token};
 use crate::runtime::Runtime;
 use crate::trace;
@@ -176,7 +176,7 @@ impl Acquisition {
             } else {
                 drop(waiters);
             }
-            self.tell_of(Loss::NotOurs);
+            self.tell_of(Loss::Revoked);
         }
     }
 
@@ -191,7 +191,7 @@ impl Acquisition {
     pub(crate) async fn lost(self: Arc<Self>) -> Loss {
         loop {
             let Some(told) = self.hears_of_loss() else {
-                return Loss::NotOurs;
+                return Loss::Revoked;
             };
             let now = self.runtime.now();
             let left = {
@@ -201,7 +201,7 @@ impl Acquisition {
             let Some(left) = left else {
                 // By a release, which never tells; or by a loss that is about to be told.
                 let Err(oneshot::Canceled) = told.await;
-                return Loss::NotOurs;
+                return Loss::Revoked;
             };
             if left.is_zero() {
                 return Loss::Expired;

@@ -11,16 +11,18 @@ use super::nodes::Nodes;
 use super::protocol::{NodeSet, Quorum, Renewal};
 use super::settings::Settings;
 use crate::error::BuildError;
-use crate::guard::MAX_HOLD;
 use crate::node::RedisNode;
+use crate::request::MAX_HOLD;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
 /// Builds a [`Redlock`]. Everything is checked in [`build`](Self::build), without IO.
 #[derive(Debug)]
 #[must_use]
-pub struct RedlockBuilder<N> {
-    nodes: Vec<N>,
+pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
+    nodes: Vec<Arc<N>>,
+    /// The same nodes, as the engine knows them.
+    members: Vec<LockNode>,
     prefix: Vec<u8>,
     quorum: Option<usize>,
     ttl: Duration,
@@ -36,9 +38,35 @@ pub struct RedlockBuilder<N> {
 }
 
 impl<N: RedisNode> RedlockBuilder<N> {
+    /// Adds independent servers: at least one, at most 64, five are usual. All processes that
+    /// compete must list the same ones, best in the same order. Defaults to none, which is an
+    /// error.
+    pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        for node in nodes {
+            let node = Arc::new(node);
+            self.members.push(LockNode::new(Arc::clone(&node) as _));
+            self.nodes.push(node);
+        }
+        self
+    }
+}
+
+impl RedlockBuilder {
+    /// Adds one independent server, for a lock over nodes of several types; see also
+    /// [`nodes`](Self::nodes). The lock hides the types.
+    pub fn node(mut self, node: impl RedisNode) -> Self {
+        let node: Arc<dyn RedisNode> = Arc::new(node);
+        self.members.push(LockNode::new(Arc::clone(&node)));
+        self.nodes.push(node);
+        self
+    }
+}
+
+impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     pub(super) fn new() -> Self {
         Self {
             nodes: Vec::new(),
+            members: Vec::new(),
             prefix: Vec::new(),
             quorum: None,
             ttl: Duration::from_secs(30),
@@ -52,14 +80,6 @@ impl<N: RedisNode> RedlockBuilder<N> {
             max_hold: MAX_HOLD,
             runtime: None,
         }
-    }
-
-    /// Adds independent servers: at least one, at most 64, five are usual. All processes that
-    /// compete must list the same ones, best in the same order. Defaults to none, which is an
-    /// error.
-    pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
-        self.nodes.extend(nodes);
-        self
     }
 
     /// What stands before each resource in its key. Defaults to nothing, so that other libraries
@@ -153,13 +173,12 @@ impl<N: RedisNode> RedlockBuilder<N> {
     /// [`BuildError`] names the value that cannot work.
     pub fn build(self) -> Result<Redlock<N>, BuildError> {
         let settings = self.settings()?;
-        let nodes = self.nodes.into_iter().map(Arc::new);
-        let nodes = nodes.collect::<Arc<[Arc<N>]>>();
-        let node = |node: &Arc<N>| LockNode::new(Arc::clone(node) as Arc<dyn RedisNode>);
-        let all = nodes.iter().map(node).collect();
         Ok(Redlock {
-            engine: Arc::new(Engine::new(Nodes { all, settings })),
-            nodes,
+            engine: Arc::new(Engine::new(Nodes {
+                all: self.members.into(),
+                settings,
+            })),
+            nodes: self.nodes.into(),
         })
     }
 

@@ -10,8 +10,9 @@ use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::protocol::NodeSet;
 use super::{extend, release, renew};
-use crate::error::{ExtendError, ReleaseError, ResumeError};
-use crate::guard::{HeldLock, LockGuard, Loss, Votes};
+use crate::error::{ExtendError, Loss, ReleaseError, ResumeError};
+use crate::guard::LockGuard;
+use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::node::Token;
 use crate::request::LockRequest;
@@ -72,9 +73,9 @@ impl HeldLock for Held {
             (ledger.held_until(), ledger.granted())
         };
         let ttl = lock.timing.ttl.as_duration();
-        let lease = Lease::new([], lock.token.as_str(), ttl, remaining)
-            .of(keys.map(|key| key[prefix..].to_vec()).collect())
-            .hold_at_least(held_until.saturating_sub(now))
+        let resources = keys.map(|key| key[prefix..].to_vec()).collect();
+        let lease = Lease::new(resources, lock.token.as_str(), ttl, remaining)
+            .with_hold_at_least(held_until.saturating_sub(now))
             .granted_by(granted.0);
         lock.end();
         Some(lease)
@@ -96,7 +97,7 @@ impl HeldLock for Held {
 /// Makes a guard of the data, if the lock is held by it still: it is extended for that.
 pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
     let token = Token::parse(lease.token()).ok_or(ResumeError::Token)?;
-    let request = LockRequest::all(lease.resources()).ttl(lease.ttl());
+    let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
     let plan = engine.settings().plan(&request)?;
     if engine.registry.is_shut() {
         return Err(ResumeError::ShutDown);
@@ -115,7 +116,7 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
         let mut ledger = lock.ledger();
         let all = NodeSet::all(lock.quorum().nodes());
         ledger.take_over(all, NodeSet(lease.granted), now);
-        let hold = lease.get_hold_at_least();
+        let hold = lease.hold_at_least();
         if !hold.is_zero() {
             ledger.hold_until(now.saturating_add(hold));
         }

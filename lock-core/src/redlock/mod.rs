@@ -43,8 +43,12 @@ use engine::Engine;
 
 /// A lock on a quorum of independent Redis servers.
 ///
-/// Cheap to clone; clones share what is known of the nodes. Nodes of different types work in one
-/// lock as `Arc<dyn RedisNode>`.
+/// Cheap to clone; clones share everything.
+///
+/// `N` is the type of its nodes. `Redlock` alone, as the type of a field or an argument, is
+/// `Redlock<dyn RedisNode>`, which hides their type: any `Redlock<N>` becomes one
+/// by `into()`, and nodes of several types make one with
+/// [`RedlockBuilder::node`].
 ///
 /// # The algorithm
 ///
@@ -58,8 +62,9 @@ use engine::Engine;
 /// for clocks that run at different rates: `ttl * drift_factor + 2 ms`.
 ///
 /// [redlock]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
-pub struct Redlock<N> {
+pub struct Redlock<N: ?Sized = dyn RedisNode> {
     engine: Arc<Engine>,
+    /// The nodes of the engine once more, by their own type, for [`nodes`](Self::nodes).
     nodes: Arc<[Arc<N>]>,
 }
 
@@ -72,7 +77,9 @@ impl<N: RedisNode> Redlock<N> {
     pub fn new(nodes: impl IntoIterator<Item = N>) -> Result<Self, BuildError> {
         Self::builder().nodes(nodes).build()
     }
+}
 
+impl<N: RedisNode + ?Sized> Redlock<N> {
     /// A lock with settings of your own.
     pub fn builder() -> RedlockBuilder<N> {
         RedlockBuilder::new()
@@ -169,7 +176,7 @@ impl<N: RedisNode> Redlock<N> {
 }
 
 #[async_trait]
-impl<N: RedisNode> DistributedLock for Redlock<N> {
+impl<N: RedisNode + ?Sized> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
         several::try_acquire(&self.engine, request).await
     }
@@ -179,7 +186,17 @@ impl<N: RedisNode> DistributedLock for Redlock<N> {
     }
 }
 
-impl<N> Clone for Redlock<N> {
+impl<N: RedisNode> From<Redlock<N>> for Redlock {
+    fn from(redlock: Redlock<N>) -> Self {
+        let nodes = redlock.nodes.iter();
+        Self {
+            engine: redlock.engine,
+            nodes: nodes.map(|node| Arc::clone(node) as _).collect(),
+        }
+    }
+}
+
+impl<N: ?Sized> Clone for Redlock<N> {
     fn clone(&self) -> Self {
         Self {
             engine: Arc::clone(&self.engine),
@@ -188,7 +205,7 @@ impl<N> Clone for Redlock<N> {
     }
 }
 
-impl<N> fmt::Debug for Redlock<N> {
+impl<N: ?Sized> fmt::Debug for Redlock<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let labels = self.engine.nodes.labels();
         f.debug_struct("Redlock")

@@ -23,7 +23,7 @@ use super::protocol::{
 };
 use super::release::settle;
 use super::renewals::Renewable;
-use crate::guard::Loss;
+use crate::error::Loss;
 use crate::node::{Command, ExtendEntry, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::trace;

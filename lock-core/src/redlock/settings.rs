@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::protocol::{Keys, Patience, Quorum, Renewal, Timing};
 use crate::error::InvalidInput;
-use crate::request::{LockRequest, check_len};
+use crate::request::{LockRequest, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};
 
@@ -64,7 +64,7 @@ impl Settings {
             resource,
             keys,
             timing,
-            hold_at_least: request.get_hold_at_least(),
+            hold_at_least: request.options().hold_at_least,
             renewal: self.renewal(request, timing)?,
         })
     }
@@ -75,21 +75,23 @@ impl Settings {
         request: &LockRequest,
         timing: Timing,
     ) -> Result<Option<Renewal>, InvalidInput> {
-        if !request.get_auto_extend().unwrap_or(self.auto_extend) {
+        let options = request.options();
+        if !options.auto_extend.unwrap_or(self.auto_extend) {
             return Ok(None);
         }
-        let interval = request.get_extend_interval().or(self.extend_interval);
-        let max_hold = request.get_max_hold().unwrap_or(self.max_hold);
+        let interval = options.extend_interval.or(self.extend_interval);
+        let max_hold = options.max_hold.unwrap_or(self.max_hold);
         Renewal::new(timing.validity, interval, max_hold).map(Some)
     }
 
     /// How long a waiting acquire that starts at `now` is ready to wait.
     pub(crate) fn patience(&self, request: &LockRequest, now: Duration) -> Patience {
-        let max_wait = request.get_max_wait().unwrap_or(self.max_wait);
+        let options = request.options();
+        let max_wait = options.max_wait.map_or(self.max_wait, MaxWait::limit);
         Patience::Wait {
             until: max_wait.map(|max_wait| now.saturating_add(max_wait)),
-            retry: request.get_retry().unwrap_or(self.retry),
-            give_up_when_held: request.gives_up_when_held(),
+            retry: options.retry.unwrap_or(self.retry),
+            give_up_when_held: options.fail_if_held,
         }
     }
 

@@ -9,9 +9,9 @@ use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::held::Held;
 use crate::error::{AcquireError, NodeVote, TooSlow};
-use crate::guard::LockGuard;
+use crate::guard::{LockGuard, join};
 use crate::node::NodeError;
-use crate::request::LockRequest;
+use crate::request::{LockRequest, MaxWait};
 use crate::runtime::Runtime;
 
 pub(crate) async fn try_acquire(
@@ -81,7 +81,8 @@ async fn one_by_one(
     request: &LockRequest,
 ) -> Result<LockGuard, AcquireError> {
     let mut parts = Parts::new(engine, request)?;
-    let max_wait = request.get_max_wait().unwrap_or(engine.settings().max_wait);
+    let max_wait = request.options().max_wait;
+    let max_wait = max_wait.map_or(engine.settings().max_wait, MaxWait::limit);
     for request in request.one_by_one() {
         let left = max_wait.map(|max_wait| max_wait.saturating_sub(parts.waited()));
         let request = part(request).max_wait(left);
@@ -134,16 +135,16 @@ impl Parts {
                 waited,
                 attempts: 1,
                 took: waited,
-                validity: request.get_ttl().unwrap_or(engine.settings().ttl),
+                validity: request.options().ttl.unwrap_or(engine.settings().ttl),
             }));
         }
-        let hold = request.get_hold_at_least();
+        let hold = request.options().hold_at_least;
         if !hold.is_zero() {
             let until = self.runtime.now().saturating_add(hold);
             for lock in &self.locks {
                 lock.ledger().hold_until(until);
             }
         }
-        Ok(LockGuard::all(self.guards))
+        Ok(join(self.guards))
     }
 }

@@ -8,7 +8,7 @@ mod tokio;
 
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
-pub use thread::{InsideRuntime, ThreadRuntime};
+pub use thread::{BlockOnError, ThreadRuntime};
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -36,7 +36,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     fn now(&self) -> Duration;
 
     /// The wall clock. Only ticks of a schedule are judged by it, never the validity of a lock.
-    fn wall(&self) -> SystemTime;
+    fn system_time(&self) -> SystemTime;
 
     /// 16 random bytes from a generator fit for secrets. A system that has none to give for a
     /// moment is waited for: no other bytes would do.

@@ -1,10 +1,14 @@
 //! Claiming a tick, and running a job if that succeeds.
 
-use super::error::TickError;
+use std::fmt;
+use std::time::Duration;
+
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
+use super::period::Period;
 use super::window::{Window, window};
-use crate::error::AcquireError;
+use crate::display::{Ms, Name};
+use crate::error::{AcquireError, InvalidInput};
 use crate::guard::LockGuard;
 use crate::lock::DistributedLock;
 use crate::request::LockRequest;
@@ -44,7 +48,6 @@ pub enum TickOutcome<T> {
 /// A tick that this instance has claimed.
 ///
 /// Dropping it gives nothing back: the claim is remembered for the job's retention.
-#[derive(Debug)]
 pub struct ClaimedTick {
     tick: Tick,
     guard: LockGuard,
@@ -61,6 +64,51 @@ impl ClaimedTick {
     /// it does not free the tick.
     pub fn guard(&self) -> &LockGuard {
         &self.guard
+    }
+}
+
+/// A claim that the caller should not have asked for. Nothing was claimed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TickError {
+    /// The tick lies too far ahead of this instance's wall clock: one of the two is wrong.
+    #[error(
+        "tick {tick} is {} in the future, above the limit of {}",
+        Ms(*ahead), Ms(*limit)
+    )]
+    TooFarInFuture {
+        /// The tick.
+        tick: Tick,
+        /// How far ahead it lies.
+        ahead: Duration,
+        /// The job's future limit.
+        limit: Duration,
+    },
+    /// The tick is no multiple of the job's period. The usual cause is a tick made of the current
+    /// time: every instance would have one of its own, and all would run.
+    #[error("tick {tick} is no multiple of the job's period of {period}")]
+    NotOfThePeriod {
+        /// The tick.
+        tick: Tick,
+        /// The job's period.
+        period: Period,
+    },
+    /// The job has no period whose ticks could be waited for.
+    #[error("job {job} has no period, its instants come from a scheduler")]
+    NoPeriod {
+        /// The job's name.
+        job: String,
+    },
+    /// The lock refused the request, for instance because the job's name makes too long a key.
+    #[error("the tick cannot be claimed with this lock")]
+    Invalid(#[source] InvalidInput),
+}
+
+impl fmt::Debug for ClaimedTick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClaimedTick")
+            .field(&Name(self.guard.resource()))
+            .finish()
     }
 }
 
@@ -119,7 +167,7 @@ impl TickJob {
     }
 
     fn window(&self, tick: Tick, runtime: &dyn Runtime) -> Window {
-        let now = since_epoch(runtime.wall());
+        let now = since_epoch(runtime.system_time());
         window(tick, now, self.late_limit(), self.future_limit())
     }
 
@@ -141,7 +189,7 @@ impl TickJob {
                     .ttl(self.retention())
                     .hold_at_least(self.retention())
                     .max_wait(left)
-                    .give_up_when_held(true),
+                    .fail_if_held(true),
             )),
         }
     }

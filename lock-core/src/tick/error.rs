@@ -1,27 +1,8 @@
-//! What is wrong with a tick, a job or a claim. None of these is an outcome of a claim.
+//! Why a job cannot be built.
 
 use std::time::Duration;
 
-use super::instant::Tick;
-use super::period::Period;
 use crate::display::Ms;
-use crate::error::InvalidInput;
-use crate::ttl::Ttl;
-
-/// An instant that cannot be a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidTick {
-    /// Ticks are counted from the Unix epoch on.
-    #[error("instant is {} before the Unix epoch", Ms(*by))]
-    BeforeEpoch {
-        /// How long before.
-        by: Duration,
-    },
-    /// The instant is hundreds of millions of years away.
-    #[error("instant is above the maximum of {} ms after the Unix epoch", u64::MAX)]
-    OutOfRange,
-}
 
 /// Rules that no job can have, found when it is built. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +12,13 @@ pub enum TickJobError {
     #[error("job name is empty, at least 1 byte is needed")]
     NameEmpty,
     /// Ticks are whole milliseconds.
-    #[error("period {} is below the minimum of {}", Ms(*period), Ttl::MIN)]
+    #[error("period {} is below the minimum of 1 ms", Ms(*period))]
     PeriodTooShort {
         /// The period given.
         period: Duration,
     },
     /// The period is above a year.
-    #[error("period {} is above the maximum of {} (365 days)", Ms(*period), Ttl::MAX)]
+    #[error("period {} is above the maximum of 365 days", Ms(*period))]
     PeriodTooLong {
         /// The period given.
         period: Duration,
@@ -67,46 +48,9 @@ pub enum TickJobError {
         allowed_skew: Duration,
     },
     /// The retention is above the longest ttl.
-    #[error("retention {} is above the maximum of {} (365 days)", Ms(*retention), Ttl::MAX)]
+    #[error("retention {} is above the maximum of 365 days", Ms(*retention))]
     RetentionTooLong {
         /// The retention given.
         retention: Duration,
     },
-}
-
-/// A claim that the caller should not have asked for. Nothing was claimed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TickError {
-    /// The tick lies too far ahead of this instance's wall clock: one of the two is wrong.
-    #[error(
-        "tick {tick} is {} in the future, above the limit of {}",
-        Ms(*ahead), Ms(*limit)
-    )]
-    TooFarInFuture {
-        /// The tick.
-        tick: Tick,
-        /// How far ahead it lies.
-        ahead: Duration,
-        /// The job's future limit.
-        limit: Duration,
-    },
-    /// The tick is no multiple of the job's period. The usual cause is a tick made of the current
-    /// time: every instance would have one of its own, and all would run.
-    #[error("tick {tick} is no multiple of the job's period of {period}")]
-    NotOfThePeriod {
-        /// The tick.
-        tick: Tick,
-        /// The job's period.
-        period: Period,
-    },
-    /// The job has no period whose ticks could be waited for.
-    #[error("job {job} has no period, its instants come from a scheduler")]
-    NoPeriod {
-        /// The job's name.
-        job: String,
-    },
-    /// The lock refused the request, for instance because the job's name makes too long a key.
-    #[error("the tick cannot be claimed with this lock")]
-    Invalid(#[source] InvalidInput),
 }

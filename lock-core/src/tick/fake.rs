@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
-use crate::error::{AcquireError, Contended, ExtendError, ReleaseError};
-use crate::guard::{HeldLock, LockGuard, Loss, Votes};
+use crate::error::{AcquireError, Contended, ExtendError, Loss, ReleaseError};
+use crate::guard::LockGuard;
+use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::lock::DistributedLock;
 use crate::request::LockRequest;
@@ -50,7 +51,7 @@ impl Runtime for FakeClock {
         *self.wall.lock().unwrap()
     }
 
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         UNIX_EPOCH + self.now()
     }
 

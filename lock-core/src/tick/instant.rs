@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::error::InvalidTick;
+use crate::display::Ms;
 
 /// One nominal instant of a schedule, in whole milliseconds since the Unix epoch.
 ///
@@ -79,6 +79,21 @@ impl fmt::Display for Tick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// An instant that cannot be a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidTick {
+    /// Ticks are counted from the Unix epoch on.
+    #[error("instant is {} before the Unix epoch", Ms(*by))]
+    BeforeEpoch {
+        /// How long before.
+        by: Duration,
+    },
+    /// The instant is hundreds of millions of years away.
+    #[error("instant is above the maximum of {} ms after the Unix epoch", u64::MAX)]
+    OutOfRange,
 }
 
 /// What a wall clock shows, as the time since the Unix epoch. A clock before the epoch counts as

@@ -51,9 +51,9 @@ mod window;
 #[cfg(test)]
 mod fake;
 
-pub use claim::{ClaimedTick, TickClaim, TickOutcome};
-pub use error::{InvalidTick, TickError, TickJobError};
-pub use instant::Tick;
+pub use claim::{ClaimedTick, TickClaim, TickError, TickOutcome};
+pub use error::TickJobError;
+pub use instant::{InvalidTick, Tick};
 pub use job::{TickJob, TickJobBuilder};
 pub use period::Period;
 pub use ticks::Ticks;

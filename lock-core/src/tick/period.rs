@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::error::{InvalidTick, TickJobError};
-use super::instant::Tick;
+use super::error::TickJobError;
+use super::instant::{InvalidTick, Tick};
 use crate::ttl::Ttl;
 
 const NANOS_PER_MILLI: u128 = 1_000_000;

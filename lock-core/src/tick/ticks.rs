@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::TickError;
+use super::claim::TickError;
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
 use super::period::Period;
@@ -72,7 +72,7 @@ impl Ticks {
     pub async fn next(&mut self) -> Tick {
         let runtime = self.runtime.get_or_insert_with(|| self.job.runtime());
         loop {
-            let now = since_epoch(runtime.wall());
+            let now = since_epoch(runtime.system_time());
             let last = *self.last.get_or_insert_with(|| latest(self.period, now));
             match step(self.period, last, now, self.job.late_limit()) {
                 Step::Due(tick) => {

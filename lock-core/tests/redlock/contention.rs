@@ -170,7 +170,7 @@ async fn a_holder_of_a_bare_majority_is_recognised_by_his_token() {
     assert!(result.unwrap().is_none());
     assert!(took < 200 * MS, "{took:?}");
 
-    let request = LockRequest::new(KEY).max_wait(None).give_up_when_held(true);
+    let request = LockRequest::new(KEY).max_wait(None).fail_if_held(true);
     let Err(AcquireError::Contended(contended)) = locks.acquire(&request).await else {
         panic!("not contended");
     };
@@ -179,7 +179,7 @@ async fn a_holder_of_a_bare_majority_is_recognised_by_his_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_waited_out_even_by_who_gives_up_when_held() {
+async fn an_outage_is_waited_out_even_by_a_wait_that_fails_if_held() {
     let nodes = nodes(3);
     let locks = warm_locks(&nodes).await;
     nodes[0].set_fault(Fault::Refuse);
@@ -191,7 +191,7 @@ async fn an_outage_is_waited_out_even_by_who_gives_up_when_held() {
             nodes[0].heal();
         }
     };
-    let request = LockRequest::new(KEY).give_up_when_held(true);
+    let request = LockRequest::new(KEY).fail_if_held(true);
     let (guard, ()) = tokio::join!(locks.acquire(&request), back);
     assert_eq!(guard.unwrap().votes().granted, 2);
 }
@@ -302,5 +302,5 @@ async fn answers_that_are_in_count_even_if_their_caller_was_stopped_past_their_t
 }
 
 fn rounds(node: &MemoryNode) -> u64 {
-    node.calls().acquire + node.calls().acquire_or_tell
+    node.calls().acquire + node.calls().acquire_or_report
 }

@@ -1,5 +1,6 @@
 //! Locks as data, and what operators can do.
 
+use lock_core::custom;
 use lock_core::{
     DistributedLockExt, ExtendError, ForceReleaseError, Lease, LockRequest, ReleaseError,
     ResumeError,
@@ -152,15 +153,15 @@ async fn a_promise_to_hold_goes_along() {
 async fn a_lease_of_something_else_is_refused_before_anything_is_sent() {
     let nodes = nodes(3);
     let locks = locks(&nodes);
-    let foreign = Lease::new(KEY, "my own token", 1_000 * MS, 500 * MS);
+    let foreign = custom::lease(KEY, "my own token", 1_000 * MS, 500 * MS);
     assert!(matches!(
         locks.resume(&foreign).await,
         Err(ResumeError::Token)
     ));
     let token = "67e55044-10b1-426f-9247-bb680e5fe0c8";
     for bad in [
-        Lease::new("", token, 1_000 * MS, MS),
-        Lease::new(KEY, token, MS / 2, MS),
+        custom::lease("", token, 1_000 * MS, MS),
+        custom::lease(KEY, token, MS / 2, MS),
     ] {
         assert!(matches!(
             locks.resume(&bad).await,

@@ -96,11 +96,11 @@ async fn a_quorum_that_says_not_yours_ends_it_at_once() {
         guard.extend(10_000 * MS).await,
         Err(ExtendError::Lost)
     ));
-    assert_eq!(one.await, Loss::NotOurs);
-    assert_eq!(other.await.unwrap(), Loss::NotOurs);
+    assert_eq!(one.await, Loss::Revoked);
+    assert_eq!(other.await.unwrap(), Loss::Revoked);
     assert!(start.elapsed() < 1000 * MS);
     assert!(!guard.is_valid());
-    assert_eq!(guard.lost().await, Loss::NotOurs, "it stays lost");
+    assert_eq!(guard.lost().await, Loss::Revoked, "it stays lost");
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,7 +180,7 @@ async fn a_lock_that_is_gone_is_noticed_by_the_next_extension() {
         .iter()
         .for_each(|node| node.set_foreign("lock-1", "stolen"));
     let start = Instant::now();
-    assert_eq!(guards[1].lost().await, Loss::NotOurs);
+    assert_eq!(guards[1].lost().await, Loss::Revoked);
     assert!(start.elapsed() < 1100 * MS, "{:?}", start.elapsed());
     sleep(30_000 * MS).await;
     let valid = guards.iter().map(LockGuard::is_valid).collect::<Vec<_>>();

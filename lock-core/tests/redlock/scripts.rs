@@ -62,7 +62,7 @@ async fn the_source_follows_at_once_for_each_script() {
     let locks = Redlock::new(nodes.clone()).unwrap();
     let guard = locks.lock(KEY).await.unwrap();
     guard.extend(60_000 * MS).await.unwrap();
-    let again = LockRequest::new(KEY).give_up_when_held(true);
+    let again = LockRequest::new(KEY).fail_if_held(true);
     assert!(locks.lock(again).await.is_err());
     guard.release().await.unwrap();
     settle().await;
@@ -91,7 +91,7 @@ async fn an_acquire_whose_attempt_is_over_is_not_sent_again_but_its_release_is()
     assert!(result.is_err(), "{result:?}");
     tokio::time::sleep(1_000 * MS).await;
     let calls = node.node.calls();
-    assert_eq!(calls.acquire_or_tell, 0, "{calls:?}");
+    assert_eq!(calls.acquire_or_report, 0, "{calls:?}");
     assert!(calls.release > 0, "{calls:?}");
     assert!(node.node.keys().is_empty());
 }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::support::*;
 
 fn all(resources: &[&str]) -> LockRequest {
-    LockRequest::all(resources).ttl(3000 * MS)
+    LockRequest::many(resources).ttl(3000 * MS)
 }
 
 fn keys(node: &MemoryNode) -> Vec<String> {
@@ -77,7 +77,7 @@ async fn one_that_is_lost_loses_all() {
             .iter()
             .for_each(|node| node.set_foreign("b", "stolen"));
         if auto_extend {
-            assert_eq!(guard.lost().await, Loss::NotOurs);
+            assert_eq!(guard.lost().await, Loss::Revoked);
         }
         assert!(matches!(
             guard.extend(3000 * MS).await,
@@ -154,7 +154,7 @@ async fn bad_lists_are_refused_before_anything_is_sent() {
             "resource is empty, at least 1 byte is needed",
         ),
         (
-            LockRequest::all(many),
+            LockRequest::many(many),
             "101 resources given, above the maximum of 100",
         ),
     ];
@@ -302,7 +302,7 @@ mod apart {
             let forks = [seat, (seat + 1) % 5].map(|fork| format!("fork-{fork}"));
             tokio::spawn(async move {
                 for _ in 0..10 {
-                    let forks = LockRequest::all(&forks).max_wait(None);
+                    let forks = LockRequest::many(&forks).max_wait(None);
                     let guard = locks.lock(forks).await.unwrap();
                     sleep(5 * MS).await;
                     meals.fetch_add(1, Ordering::SeqCst);

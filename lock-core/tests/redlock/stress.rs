@@ -55,8 +55,8 @@ impl Runtime for Seeded {
         self.runtime.now()
     }
 
-    fn wall(&self) -> SystemTime {
-        self.runtime.wall()
+    fn system_time(&self) -> SystemTime {
+        self.runtime.system_time()
     }
 
     fn random(&self) -> [u8; 16] {
@@ -136,7 +136,7 @@ impl Client {
             .ttl(Duration::from_millis(ttl))
             .max_wait(self.chance.up_to(1_000))
             .retry(retry)
-            .give_up_when_held(self.chance.one_in(4))
+            .fail_if_held(self.chance.one_in(4))
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {

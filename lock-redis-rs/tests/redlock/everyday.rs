@@ -64,7 +64,7 @@ async fn scripts_that_a_server_forgot_are_sent_again() {
         flush(count);
         // The second attempt asks by script who holds the lock.
         let held = LockRequest::new(KEY)
-            .give_up_when_held(true)
+            .fail_if_held(true)
             .max_wait(5_000 * MS);
         let Err(AcquireError::Contended(contended)) = locks.lock(held).await else {
             panic!("not contended");

@@ -69,7 +69,7 @@ async fn the_commands_that_a_lock_needs_are_enough() {
         .build()
         .unwrap();
     let guard = locks.lock(KEY).await.unwrap();
-    let held = LockRequest::new(KEY).give_up_when_held(true);
+    let held = LockRequest::new(KEY).fail_if_held(true);
     assert!(matches!(
         locks.lock(held).await,
         Err(AcquireError::Contended(_))

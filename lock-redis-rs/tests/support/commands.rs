@@ -36,8 +36,8 @@ pub fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
     })
 }
 
-pub fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
-    Command::from(Operation::AcquireOrTell {
+pub fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command {
+    Command::from(Operation::AcquireOrReport {
         key: bytes(key),
         token,
         ttl: ttl(),

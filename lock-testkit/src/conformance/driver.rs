@@ -168,8 +168,8 @@ mod with_smol {
             self.clock.now()
         }
 
-        fn wall(&self) -> SystemTime {
-            self.clock.wall()
+        fn system_time(&self) -> SystemTime {
+            self.clock.system_time()
         }
 
         fn random(&self) -> [u8; 16] {

@@ -11,8 +11,8 @@ use lock_core::node::Operation;
 pub struct Calls {
     /// [`Operation::Acquire`].
     pub acquire: u64,
-    /// [`Operation::AcquireOrTell`] and [`Operation::AcquireAll`].
-    pub acquire_or_tell: u64,
+    /// [`Operation::AcquireOrReport`] and [`Operation::AcquireAll`].
+    pub acquire_or_report: u64,
     /// [`Operation::Extend`].
     pub extend: u64,
     /// [`Operation::Release`] and [`Operation::ReleaseAll`].
@@ -25,14 +25,14 @@ impl Calls {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.acquire + self.acquire_or_tell + self.extend + self.release + self.other
+        self.acquire + self.acquire_or_report + self.extend + self.release + self.other
     }
 
     pub(super) fn count(&mut self, operation: &Operation) {
         let kind = match operation {
             Operation::Acquire { .. } => &mut self.acquire,
-            Operation::AcquireOrTell { .. } | Operation::AcquireAll { .. } => {
-                &mut self.acquire_or_tell
+            Operation::AcquireOrReport { .. } | Operation::AcquireAll { .. } => {
+                &mut self.acquire_or_report
             }
             Operation::Extend { .. } => &mut self.extend,
             Operation::Release { .. } | Operation::ReleaseAll { .. } => &mut self.release,

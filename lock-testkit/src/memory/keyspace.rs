@@ -100,9 +100,9 @@ impl Keyspace {
                 }
                 Ok(if free { Reply::ok() } else { Reply::Nil })
             }
-            Operation::AcquireOrTell { key, token, ttl } => {
+            Operation::AcquireOrReport { key, token, ttl } => {
                 let expires_at = at + ttl.as_duration();
-                Ok(self.acquire_or_tell(key, token, expires_at, at))
+                Ok(self.acquire_or_report(key, token, expires_at, at))
             }
             Operation::Extend { entries } => {
                 let extended = entries.iter().map(|entry| self.extend(entry, at));
@@ -130,7 +130,7 @@ impl Keyspace {
         }
     }
 
-    fn acquire_or_tell(
+    fn acquire_or_report(
         &mut self,
         key: &[u8],
         token: &Token,

@@ -42,7 +42,7 @@ impl Server {
     ) -> Effect {
         match operation {
             Operation::Acquire { token, ttl, .. }
-            | Operation::AcquireOrTell { token, ttl, .. }
+            | Operation::AcquireOrReport { token, ttl, .. }
             | Operation::AcquireAll { token, ttl, .. } => {
                 let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(1));
                 if !granted || free.is_empty() {

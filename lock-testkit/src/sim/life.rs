@@ -22,14 +22,17 @@ impl World {
     /// A guard was handed out: says until when its lock may be extended automatically.
     pub(crate) fn begin_life(&mut self, client: ClientId, token: &str, request: &LockRequest) {
         let clock = self.clients[client.0].monotonic;
-        let max_hold = request.get_max_hold().unwrap_or(Duration::from_secs(3600));
+        let max_hold = request
+            .options()
+            .max_hold
+            .unwrap_or(Duration::from_secs(3600));
         let Some(attempt) = self.ledger.attempt_of(token).map(|attempt| attempt.token) else {
             return;
         };
         if let Some(attempt) = self.ledger.known(&attempt) {
             let started = clock.at(attempt.started);
             let until = clock.true_at(started.saturating_add(max_hold)) + SLACK;
-            let renews = request.get_auto_extend() == Some(true);
+            let renews = request.options().auto_extend == Some(true);
             attempt.extends_until = renews.then_some(until);
         }
     }
@@ -71,7 +74,7 @@ impl World {
         let now = self.now;
         let hold = self.ledger.holds[holds.start].clone();
         self.mark(match loss {
-            Loss::NotOurs => Mark::LostNotOurs,
+            Loss::Revoked => Mark::LostNotOurs,
             _ => Mark::LostExpired,
         });
         self.note(|| format!("client {}: lost, {loss:?}", hold.client.0));
@@ -86,7 +89,7 @@ impl World {
         let Some(attempt) = hold.token.and_then(|token| self.ledger.attempt(&token)) else {
             return;
         };
-        if loss == Loss::NotOurs {
+        if loss == Loss::Revoked {
             let attempt = attempt.clone();
             let forgot = self.forgetful_since(attempt.started);
             let well = self.holding_well(&attempt, forgot, Duration::MAX);

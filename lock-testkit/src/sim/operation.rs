@@ -18,7 +18,7 @@ pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
 pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
     match operation {
         Operation::Acquire { token, .. }
-        | Operation::AcquireOrTell { token, .. }
+        | Operation::AcquireOrReport { token, .. }
         | Operation::AcquireAll { token, .. }
         | Operation::Release { token, .. }
         | Operation::ReleaseAll { token, .. } => vec![(*token, keys_of(operation))],
@@ -40,7 +40,9 @@ pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
 pub(crate) fn is_acquire(operation: &Operation) -> bool {
     matches!(
         operation,
-        Operation::Acquire { .. } | Operation::AcquireOrTell { .. } | Operation::AcquireAll { .. }
+        Operation::Acquire { .. }
+            | Operation::AcquireOrReport { .. }
+            | Operation::AcquireAll { .. }
     )
 }
 

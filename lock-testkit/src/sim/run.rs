@@ -120,7 +120,7 @@ impl Run {
             }
             let mut resources = RESOURCES;
             resources.rotate_left(number % RESOURCES.len());
-            let request = LockRequest::all(resources).ttl(ttl).max_wait(bound);
+            let request = LockRequest::many(resources).ttl(ttl).max_wait(bound);
             let worker = seat.clone();
             seat.work(async move {
                 match worker.locks.acquire(&request).await {

@@ -197,7 +197,7 @@ fn spans_slots(operation: &Operation) -> bool {
 /// Which script the operation is, if it is one.
 fn script(operation: &Operation) -> Option<usize> {
     match operation {
-        Operation::AcquireOrTell { .. } => Some(0),
+        Operation::AcquireOrReport { .. } => Some(0),
         Operation::Extend { .. } => Some(1),
         Operation::Release { .. } => Some(2),
         Operation::Inspect { .. } => Some(3),

@@ -46,7 +46,7 @@ impl ServerFault {
         match (self, operation) {
             (Self::Loading | Self::NoPerm, _) | (_, Operation::Acquire { .. }) => true,
             // The scripts read first, and refuse before they would write.
-            (_, Operation::AcquireOrTell { key, .. }) => held(key).is_none(),
+            (_, Operation::AcquireOrReport { key, .. }) => held(key).is_none(),
             (_, Operation::AcquireAll { keys, token, .. }) => {
                 let is_ours = |value: Vec<u8>| value == token.as_bytes();
                 let held = keys.iter().map(|key| held(key)).collect::<Vec<_>>();

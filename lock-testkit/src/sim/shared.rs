@@ -148,7 +148,7 @@ impl Runtime for ClientRuntime {
         self.shared.world().monotonic(self.client)
     }
 
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         let world = self.shared.world();
         SystemTime::UNIX_EPOCH + world.clients[self.client.0].wall.at(world.now)
     }

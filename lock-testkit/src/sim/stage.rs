@@ -189,7 +189,7 @@ impl Seat {
         let mut world = self.shared.world();
         world.judge_resume(self.client, before, result.as_ref());
         drop(world);
-        let request = LockRequest::all(lease.resources()).ttl(lease.ttl());
+        let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
         Some(result.map(|guard| Tracked::new(self, guard, &request, began)))
     }
 

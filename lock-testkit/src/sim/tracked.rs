@@ -48,11 +48,11 @@ impl Tracked {
         }
         let one_by_one = holds.len() > 1 && world.servers.iter().any(|it| it.wants_one_slot);
         drop(world);
-        let is_renewed = request.get_auto_extend() == Some(true);
+        let is_renewed = request.options().auto_extend == Some(true);
         let belief = Belief {
             seat: seat.clone(),
             holds,
-            ttl: request.get_ttl().unwrap_or(remaining),
+            ttl: request.options().ttl.unwrap_or(remaining),
             is_put_off: is_renewed || one_by_one,
             watched: None,
         };

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lock_core::custom::HeldLock;
 use lock_core::runtime::BoxFuture;
-use lock_core::{
-    ExtendError, HeldLock, Lease, LockGuard, LockRequest, Loss, ReleaseError, Runtime, Votes,
-};
+use lock_core::{ExtendError, Lease, LockGuard, LockRequest, Loss, ReleaseError, Runtime, Votes};
 use lock_testkit::MemoryNode;
 use tokio::runtime::Handle;
 
@@ -69,7 +68,7 @@ impl BrokenHeld {
         made: &LockRequest,
         inner: LockGuard,
     ) -> Self {
-        let ttl = made.get_ttl().unwrap_or(Duration::from_secs(30));
+        let ttl = made.options().ttl.unwrap_or(Duration::from_secs(30));
         let key = made.resource().to_vec();
         match bug {
             Bug::KeysForEver => nodes
@@ -98,7 +97,7 @@ impl BrokenHeld {
             resource: asked.resource().to_vec(),
             key,
             ttl,
-            hold: made.get_hold_at_least(),
+            hold: made.options().hold_at_least,
             claimed_until: Mutex::default(),
             is_over: AtomicBool::new(false),
             was_released: AtomicBool::new(false),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lock_core::custom;
 use lock_core::{
     AcquireError, Contended, DistributedLock, LockGuard, LockRequest, Redlock, Runtime, Unavailable,
 };
@@ -104,7 +105,7 @@ impl BrokenLock {
         let (bug, nodes, runtime) = (self.bug, self.nodes.clone(), Arc::clone(&self.runtime));
         let mut held = BrokenHeld::new(bug, nodes, runtime, asked, made, guard);
         held.of_instance = Arc::clone(&self.held);
-        LockGuard::new(held)
+        custom::guard(held)
     }
 
     /// Takes several one after the other as they come.
@@ -119,7 +120,7 @@ impl BrokenLock {
         let (bug, nodes, runtime) = (self.bug, self.nodes.clone(), Arc::clone(&self.runtime));
         let held = BrokenHeld::new(bug, nodes, runtime, asked, asked, first);
         held.others.lock().unwrap().extend(guards);
-        Ok(LockGuard::new(held))
+        Ok(custom::guard(held))
     }
 
     /// A second guard for who has the lock already.

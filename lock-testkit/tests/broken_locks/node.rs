@@ -29,7 +29,7 @@ impl RedisNode for BrokenNode {
         let reply = self.node.execute(command, within).await;
         let by_script = match command.operation() {
             Operation::Acquire { .. } => false,
-            Operation::AcquireOrTell { .. } => true,
+            Operation::AcquireOrReport { .. } => true,
             _ => return reply,
         };
         // An answer at the last moment would come too late for the engine.

@@ -31,29 +31,33 @@ pub(crate) fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
 /// The request that is made instead.
 pub(crate) fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
     let mut made = several(bug, asked, instance)
-        .give_up_when_held(asked.gives_up_when_held() && bug != Bug::NeverGivesUp);
-    if let Some(asked) = asked.get_ttl() {
+        .fail_if_held(asked.options().fail_if_held && bug != Bug::NeverGivesUp);
+    if let Some(asked) = asked.options().ttl {
         made = made.ttl(ttl(bug, asked));
     }
-    if let Some(retry) = asked.get_retry() {
+    if let Some(retry) = asked.options().retry {
         made = made.retry(retry);
     }
-    if let Some(max_wait) = asked.get_max_wait() {
-        made = made.max_wait(wait(bug, max_wait));
+    if let Some(max_wait) = asked.options().max_wait {
+        made = made.max_wait(wait(bug, max_wait.limit()));
     }
-    if let Some(auto_extend) = asked.get_auto_extend() {
+    if let Some(auto_extend) = asked.options().auto_extend {
         made = made.auto_extend(auto_extend && bug != Bug::NotExtended);
     }
-    if let Some(max_hold) = asked.get_max_hold().filter(|_| bug != Bug::MaxHoldIgnored) {
+    if let Some(max_hold) = asked
+        .options()
+        .max_hold
+        .filter(|_| bug != Bug::MaxHoldIgnored)
+    {
         made = made.max_hold(max_hold);
     }
     match bug {
         Bug::HoldIgnored => made,
         Bug::LongHoldMended => {
-            let limit = asked.get_ttl().unwrap_or(Duration::MAX);
-            made.hold_at_least(asked.get_hold_at_least().min(limit))
+            let limit = asked.options().ttl.unwrap_or(Duration::MAX);
+            made.hold_at_least(asked.options().hold_at_least.min(limit))
         }
-        _ => made.hold_at_least(asked.get_hold_at_least()),
+        _ => made.hold_at_least(asked.options().hold_at_least),
     }
 }
 
@@ -63,7 +67,7 @@ fn several(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
     match (bug, &names[..]) {
         (Bug::SeveralIsFirst, [first, _, ..]) => LockRequest::new(first),
         (Bug::SeveralJoined, [_, _, ..]) => LockRequest::new(names.concat()),
-        _ => LockRequest::all(names.iter().map(|name| key(bug, name, instance))),
+        _ => LockRequest::many(names.iter().map(|name| key(bug, name, instance))),
     }
 }
 

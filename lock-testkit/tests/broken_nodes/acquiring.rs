@@ -65,7 +65,7 @@ pub(crate) async fn set_or_tell(
     ttl: Ttl,
 ) -> Option<Answer> {
     let well = |ttl| {
-        node.do_well(Operation::AcquireOrTell {
+        node.do_well(Operation::AcquireOrReport {
             key: key.into(),
             token,
             ttl,

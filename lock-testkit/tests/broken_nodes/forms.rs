@@ -12,7 +12,7 @@ pub(crate) fn altered(bug: Bug, operation: &Operation, answer: Answer) -> Answer
         (Bug::ErrorsAreRefusals, Err(error)) if error.kind() == NodeErrorKind::Server => {
             Ok(match operation {
                 Operation::Acquire { .. } => Reply::Nil,
-                Operation::AcquireOrTell { .. }
+                Operation::AcquireOrReport { .. }
                 | Operation::AcquireAll { .. }
                 | Operation::Inspect { .. } => Reply::Array(vec![Reply::Nil, Reply::Int(-1)]),
                 Operation::ReleaseAll { keys, .. } => {

@@ -15,7 +15,7 @@ pub(crate) fn altered(bug: Bug, operation: &Operation) -> Operation {
             token,
             ttl,
         },
-        Operation::AcquireOrTell { key, token, ttl } => Operation::AcquireOrTell {
+        Operation::AcquireOrReport { key, token, ttl } => Operation::AcquireOrReport {
             key: altered(&key),
             token,
             ttl,

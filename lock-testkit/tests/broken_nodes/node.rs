@@ -74,7 +74,7 @@ impl BrokenNode {
     pub(crate) async fn run(&self, operation: &Operation) -> Answer {
         let instead = match operation {
             Operation::Acquire { key, token, ttl } => acquiring::set(self, key, *token, *ttl).await,
-            Operation::AcquireOrTell { key, token, ttl } => {
+            Operation::AcquireOrReport { key, token, ttl } => {
                 acquiring::set_or_tell(self, key, *token, *ttl).await
             }
             Operation::Extend { entries } => extending::extend(self, entries).await,

@@ -18,7 +18,7 @@ pub(crate) struct Script {
 /// The file of the script that an operation runs.
 fn file_of(operation: &Operation) -> Option<&'static str> {
     Some(match operation {
-        Operation::AcquireOrTell { .. } => "acquire",
+        Operation::AcquireOrReport { .. } => "acquire",
         Operation::Extend { .. } => "extend",
         Operation::Release { .. } => "release",
         Operation::AcquireAll { .. } => "acquire_all",
@@ -36,7 +36,7 @@ fn operations() -> [Operation; 7] {
     let token = Token::generate(&*ThreadRuntime::shared());
     let (ttl, keep) = (Ttl::MIN, Duration::ZERO);
     [
-        Operation::AcquireOrTell {
+        Operation::AcquireOrReport {
             key: Arc::clone(&key),
             token,
             ttl,

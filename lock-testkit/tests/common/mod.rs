@@ -35,8 +35,8 @@ pub(crate) fn acquire(key: &str, token: Token, ttl_in_millis: u64) -> Command {
     })
 }
 
-pub(crate) fn acquire_or_tell(key: &str, token: Token, ttl_in_millis: u64) -> Command {
-    Command::from(Operation::AcquireOrTell {
+pub(crate) fn acquire_or_report(key: &str, token: Token, ttl_in_millis: u64) -> Command {
+    Command::from(Operation::AcquireOrReport {
         key: Arc::from(key.as_bytes()),
         token,
         ttl: ttl(ttl_in_millis),

@@ -105,7 +105,7 @@ async fn a_starved_holder_knows_at_once_that_the_lock_is_lost_and_leaves_its_suc
     let token = successor.next();
     assert!(!guard.is_valid());
     let loss = timeout(LONG, lost).await.unwrap();
-    assert!(matches!(loss, Loss::Expired | Loss::NotOurs), "{loss:?}");
+    assert!(matches!(loss, Loss::Expired | Loss::Revoked), "{loss:?}");
     // No late extension revives it.
     sleep(2 * SECOND).await;
     assert!(!guard.is_valid());

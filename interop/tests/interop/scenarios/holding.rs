@@ -10,7 +10,7 @@ pub(super) async fn their_lock_keeps_us_out_and_our_error_says_who_holds_it(scen
     scene.they_hold("k", LONG).await;
     assert!(!scene.we_get("k").await);
 
-    let request = LockRequest::new("k").max_wait(LONG).give_up_when_held(true);
+    let request = LockRequest::new("k").max_wait(LONG).fail_if_held(true);
     let error = scene.ours.lock(request).await.unwrap_err();
     let AcquireError::Contended(contended) = error else {
         panic!("no contention: {error}");

@@ -28,17 +28,17 @@ pub(super) async fn names_are_the_bytes_of_utf_8(scene: &mut Scene) {
 }
 
 pub(super) async fn several_names_in_one_request_are_as_many_keys(scene: &mut Scene) {
-    let guard = scene.we_hold(LockRequest::all(["a", "b"])).await;
+    let guard = scene.we_hold(LockRequest::many(["a", "b"])).await;
     assert!(!scene.they_get(&["b", "c"], LONG).await);
     assert!(!scene.they_get(&["a"], LONG).await);
     guard.release().await.unwrap();
 
     assert!(scene.they_get(&["b", "c"], LONG).await);
-    assert!(!scene.we_get(LockRequest::all(["a", "b"])).await);
+    assert!(!scene.we_get(LockRequest::many(["a", "b"])).await);
     assert!(!scene.we_get("c").await);
     assert!(scene.we_get("a").await, "all or nothing");
     scene.theirs.ask(Ask::Release).await;
-    assert!(scene.we_get(LockRequest::all(["a", "b", "c"])).await);
+    assert!(scene.we_get(LockRequest::many(["a", "b", "c"])).await);
 }
 
 pub(super) async fn a_lock_of_theirs_may_live_for_ever(scene: &mut Scene) {

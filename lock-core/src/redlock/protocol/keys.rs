@@ -39,7 +39,7 @@ impl Keys {
     /// What sets them if all are free; if it `tells`, it says who holds them if not.
     pub(crate) fn acquire(&self, token: Token, ttl: Ttl, tells: bool) -> Operation {
         match self {
-            Self::One(key) if tells => Operation::AcquireOrTell {
+            Self::One(key) if tells => Operation::AcquireOrReport {
                 key: Arc::clone(key),
                 token,
                 ttl,

@@ -19,9 +19,9 @@ thread_local! {
 /// meanwhile, and with them perhaps what is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct InsideRuntime;
+pub struct BlockOnError;
 
-impl fmt::Display for InsideRuntime {
+impl fmt::Display for BlockOnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "cannot block this thread, it is inside an async runtime: use `.await`, or block on a \
@@ -30,7 +30,7 @@ impl fmt::Display for InsideRuntime {
     }
 }
 
-impl Error for InsideRuntime {}
+impl Error for BlockOnError {}
 
 /// Wakes the thread that waits. It remembers that it did: the future may park the thread for reasons
 /// of its own, and use up what unparks it.
@@ -68,9 +68,9 @@ impl Drop for Taken {
     }
 }
 
-pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, InsideRuntime> {
+pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, BlockOnError> {
     if IS_TAKEN.with(Cell::get) || is_inside_tokio() {
-        return Err(InsideRuntime);
+        return Err(BlockOnError);
     }
     let _taken = Taken::take();
     let unpark = Arc::new(Unpark {
@@ -128,7 +128,7 @@ mod tests {
     fn a_thread_that_runs_futures_is_told_so_instead_of_hanging() {
         let runtime = ThreadRuntime::shared();
         let inner = async { runtime.block_on(async {}) };
-        assert_eq!(runtime.block_on(inner), Ok(Err(InsideRuntime)));
+        assert_eq!(runtime.block_on(inner), Ok(Err(BlockOnError)));
         assert_eq!(
             runtime.block_on(async {}),
             Ok(()),
@@ -140,7 +140,7 @@ mod tests {
         runtime.spawn(Box::pin(async move {
             sender.send(own.block_on(async {})).unwrap();
         }));
-        assert_eq!(receiver.recv().unwrap(), Err(InsideRuntime));
+        assert_eq!(receiver.recv().unwrap(), Err(BlockOnError));
     }
 
     #[test]
@@ -158,11 +158,7 @@ mod tests {
         let tokio = ::tokio::runtime::Runtime::new().unwrap();
         let runtime = ThreadRuntime::shared();
         let answer = tokio.block_on(async { runtime.block_on(async {}) });
-        assert_eq!(answer, Err(InsideRuntime));
-        assert!(
-            InsideRuntime
-                .to_string()
-                .contains("inside an async runtime")
-        );
+        assert_eq!(answer, Err(BlockOnError));
+        assert!(BlockOnError.to_string().contains("inside an async runtime"));
     }
 }

@@ -8,7 +8,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use block_on::InsideRuntime;
+pub use block_on::BlockOnError;
 pub(super) use sleep::Sleep;
 
 use super::{BoxFuture, Runtime, boottime, random};
@@ -74,14 +74,14 @@ impl ThreadRuntime {
     ///
     /// # Errors
     ///
-    /// [`InsideRuntime`] on a thread that runs async tasks, tokio's (with the feature `tokio`) or
+    /// [`BlockOnError`] on a thread that runs async tasks, tokio's (with the feature `tokio`) or
     /// those of this runtime, and inside another `block_on`. The future is dropped unpolled. In
     /// tokio's `spawn_blocking`, use `Handle::block_on`.
     ///
     /// # Panics
     ///
     /// Only if the future panics.
-    pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, InsideRuntime> {
+    pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
         block_on::block_on(future)
     }
 
@@ -102,7 +102,7 @@ impl Runtime for ThreadRuntime {
         boottime::now()
     }
 
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         SystemTime::now()
     }
 

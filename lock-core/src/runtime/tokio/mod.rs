@@ -98,7 +98,7 @@ impl Runtime for TokioRuntime {
         clock::at(self.instant().into_std())
     }
 
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         SystemTime::now()
     }
 

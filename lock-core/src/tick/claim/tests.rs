@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 
 use super::*;
+use crate::custom::MaxWait;
 use crate::error::{InvalidInput, TooSlow, Unavailable};
 use crate::tick::fake::{Answer, FakeClock, FakeLock};
 
@@ -35,11 +36,11 @@ fn a_claim_is_a_lock_on_job_and_tick_for_the_retention() {
         panic!("not one request");
     };
     assert_eq!(request.resource(), b"reports:100000");
-    assert_eq!(request.get_ttl(), Some(60 * S));
-    assert_eq!(request.get_hold_at_least(), 60 * S);
-    assert!(request.gives_up_when_held());
+    assert_eq!(request.options().ttl, Some(60 * S));
+    assert_eq!(request.options().hold_at_least, 60 * S);
+    assert!(request.options().fail_if_held);
     // What is left of the window: outages and split votes are retried for so long.
-    assert_eq!(request.get_max_wait(), Some(Some(S * 7 / 10)));
+    assert_eq!(request.options().max_wait, Some(MaxWait::Limit(S * 7 / 10)));
 }
 
 #[test]
@@ -54,7 +55,10 @@ fn a_claim_waits_no_longer_than_the_window_is_open() {
         let claim = claim(&job(&FakeClock::at(now)), &locks);
         assert!(matches!(claim, Ok(TickClaim::Won(_))), "{now}: {claim:?}");
         let left = Duration::from_millis(left);
-        assert_eq!(locks.requests()[0].get_max_wait(), Some(Some(left)));
+        assert_eq!(
+            locks.requests()[0].options().max_wait,
+            Some(MaxWait::Limit(left))
+        );
     }
 }
 
@@ -81,7 +85,7 @@ fn a_tick_too_far_in_the_future_is_the_callers_error() {
 fn a_tick_between_the_ticks_of_the_period_is_the_callers_error() {
     let locks = FakeLock::default();
     let clock = FakeClock::at(100_300);
-    let now = Tick::at(clock.wall()).unwrap();
+    let now = Tick::at(clock.system_time()).unwrap();
     let error = block_on(job(&clock).claim(&locks, now)).unwrap_err();
     assert_eq!(
         error.to_string(),

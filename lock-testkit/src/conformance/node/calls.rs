@@ -9,7 +9,7 @@ use lock_core::node::NodeErrorKind;
 use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
-use super::cx::{NodeCx, SHORT, acquire_or_tell, described, extend, release, send};
+use super::cx::{NodeCx, SHORT, acquire_or_report, described, extend, release, send};
 use super::harness::Entry;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, expect};
@@ -106,7 +106,7 @@ impl NodeCx {
     pub(crate) async fn teach_scripts(&self) -> CheckResult {
         self.warm_up().await?;
         let token = self.token();
-        self.reply(&acquire_or_tell("nobody", token)).await?;
+        self.reply(&acquire_or_report("nobody", token)).await?;
         self.reply(&extend("nobody", token, AGES)).await?;
         self.reply(&release("nobody", token)).await?;
         Ok(())
@@ -123,7 +123,7 @@ impl NodeCx {
 
     /// Asks for such a key.
     pub(crate) fn ask_holder(&self, n: usize) -> Command {
-        acquire_or_tell(holder_key(n), self.token())
+        acquire_or_report(holder_key(n), self.token())
     }
 
     /// Fails unless each call is answered about its own key.

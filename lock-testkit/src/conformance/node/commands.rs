@@ -34,12 +34,12 @@ pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) ->
     })
 }
 
-pub(crate) fn acquire_or_tell(key: impl AsRef<[u8]>, token: Token) -> Command {
-    acquire_or_tell_for(key, token, TTL)
+pub(crate) fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_or_report_for(key, token, TTL)
 }
 
-pub(crate) fn acquire_or_tell_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::AcquireOrTell {
+pub(crate) fn acquire_or_report_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
+    Command::from(Operation::AcquireOrReport {
         key: bytes(key),
         token,
         ttl: ttl_of(ttl),

@@ -9,7 +9,7 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token};
 
 pub(crate) use super::commands::{
-    acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_tell, acquire_or_tell_for,
+    acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_report, acquire_or_report_for,
     answers, extend, extend_all, extended, inspect, release, release_all, release_all_keeping,
     release_keeping, remove,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_core::{Command, Reply, Token};
 
-use super::cx::{NodeCx, acquire_or_tell};
+use super::cx::{NodeCx, acquire_or_report};
 use super::harness::Entry;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
@@ -56,7 +56,7 @@ impl NodeCx {
 
     /// What a refused acquire by script tells of the key: who holds it, and its PTTL.
     pub(crate) async fn told(&self, key: impl AsRef<[u8]>) -> CheckResult<(Reply, i64)> {
-        let command = acquire_or_tell(key, self.token());
+        let command = acquire_or_report(key, self.token());
         self.told_by(&command).await
     }
 

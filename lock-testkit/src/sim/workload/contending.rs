@@ -75,7 +75,7 @@ pub(super) fn vary(request: LockRequest, plan: &Plan, chance: &mut Chance) -> Lo
     let max_wait = chance.duration(Duration::ZERO, plan.ttl.min(Duration::from_secs(3)));
     request = request.max_wait(max_wait);
     if chance.happens(0.2) {
-        request = request.give_up_when_held(true);
+        request = request.fail_if_held(true);
     }
     if chance.happens(0.2) {
         let delay = chance.duration(Duration::ZERO, Duration::from_millis(20));

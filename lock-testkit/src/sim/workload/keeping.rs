@@ -28,7 +28,7 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
             return;
         }
         let mut request = request(&plan, &mut chance);
-        let ttl = request.get_ttl().unwrap_or(plan.ttl);
+        let ttl = request.options().ttl.unwrap_or(plan.ttl);
         let hold = chance.duration(Duration::ZERO, ttl.min(Duration::from_secs(2)));
         request = request.hold_at_least(hold);
         let Ok(tracked) = seat.acquire(&request).await else {

@@ -41,7 +41,7 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
         if !seat.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
-        let mut request = vary(LockRequest::all(some(&mut chance)), &plan, &mut chance);
+        let mut request = vary(LockRequest::many(some(&mut chance)), &plan, &mut chance);
         if chance.happens(0.2) {
             request = renewed(request, &plan, &mut chance);
         }

@@ -60,7 +60,7 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
 /// The request, extended automatically: mostly each third of the validity, and sometimes not for
 /// as long as its holder sleeps.
 pub(super) fn renewed(request: LockRequest, plan: &Plan, chance: &mut Chance) -> LockRequest {
-    let ttl = request.get_ttl().unwrap_or(plan.ttl);
+    let ttl = request.options().ttl.unwrap_or(plan.ttl);
     let mut request = request.auto_extend(true);
     if chance.happens(0.3) {
         request = request.max_hold(chance.duration(Duration::ZERO, ttl * 3));

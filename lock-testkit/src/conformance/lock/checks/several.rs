@@ -7,7 +7,7 @@ use crate::conformance::lock::cx::{LONG, LockCx};
 use crate::conformance::{CheckResult, expect};
 
 fn all(resources: &[&str]) -> LockRequest {
-    LockRequest::all(resources).ttl(LONG)
+    LockRequest::many(resources).ttl(LONG)
 }
 
 pub(crate) async fn several_resources_are_all_locked(cx: &LockCx) -> CheckResult {

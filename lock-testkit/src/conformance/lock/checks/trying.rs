@@ -50,7 +50,7 @@ pub(crate) async fn a_free_lock_is_never_refused(cx: &LockCx) -> CheckResult {
 pub(crate) async fn a_try_is_never_contended(cx: &LockCx) -> CheckResult {
     let _guard = cx.take(cx.lock(), long("k")).await?;
     let request = long("k").max_wait(std::time::Duration::ZERO);
-    let request = request.give_up_when_held(true);
+    let request = request.fail_if_held(true);
     let tried = cx
         .answer(|| async { Ok(cx.lock().try_acquire(&request).await) })
         .await?;

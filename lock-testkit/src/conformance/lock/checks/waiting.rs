@@ -110,7 +110,7 @@ pub(crate) async fn a_wait_gives_up_when_the_lock_is_held(cx: &LockCx) -> CheckR
     let request = long("k").max_wait(Duration::from_secs(10));
     let giving_up = long("k")
         .max_wait(Duration::from_secs(20))
-        .give_up_when_held(true);
+        .fail_if_held(true);
     let guard = cx.wait(cx.lock(), &giving_up).await?;
     expect(
         guard.is_ok(),

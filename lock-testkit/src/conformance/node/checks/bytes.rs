@@ -4,7 +4,7 @@ use lock_core::Reply;
 
 use crate::conformance::CheckResult;
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_or_tell, extend, extended, release, release_keeping,
+    NodeCx, TTL, acquire, acquire_or_report, extend, extended, release, release_keeping,
 };
 use crate::conformance::node::harness::Entry;
 
@@ -21,7 +21,7 @@ async fn lives_a_whole_life(cx: &NodeCx, key: &[u8]) -> CheckResult {
         .await?;
     cx.expect(&release(key, mine), &Reply::Int(1)).await?;
     cx.expect_keys(&[]).await?;
-    cx.expect(&acquire_or_tell(key, mine), &Reply::Int(1))
+    cx.expect(&acquire_or_report(key, mine), &Reply::Int(1))
         .await?;
     cx.expect_keys(&[key]).await?;
     cx.expect(&release(key, mine), &Reply::Int(1)).await

@@ -9,7 +9,7 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, RedisNode, Reply, Token};
 
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_or_tell, described, extend, extend_all, not_answered,
+    LONG, NodeCx, TTL, acquire, acquire_or_report, described, extend, extend_all, not_answered,
     release, send,
 };
 use crate::conformance::node::harness::{Access, Entry};
@@ -96,7 +96,7 @@ pub(crate) async fn of_100_acquires_by_script_one_wins_and_all_others_are_told(
     let nodes = nodes(cx, 4).await?;
     let tokens: Vec<Token> = (0..100).map(|_| cx.token()).collect();
     let calls = tokens.iter().enumerate();
-    let calls = calls.map(|(n, token)| (Arc::clone(&nodes[n % 4]), acquire_or_tell("k", *token)));
+    let calls = calls.map(|(n, token)| (Arc::clone(&nodes[n % 4]), acquire_or_report("k", *token)));
     let replies = at_once(cx, calls).await?;
     let granted = |reply: &Reply| *reply == Reply::Int(1);
     let winners: Vec<Token> = (tokens.iter().zip(&replies))
@@ -107,7 +107,7 @@ pub(crate) async fn of_100_acquires_by_script_one_wins_and_all_others_are_told(
     };
     for (token, reply) in tokens.iter().zip(&replies) {
         if *token != winner {
-            Wanted::Told(winner).check(&acquire_or_tell("k", *token), reply)?;
+            Wanted::Told(winner).check(&acquire_or_report("k", *token), reply)?;
         }
     }
     cx.expect_held("k", winner).await
@@ -203,7 +203,7 @@ fn any_call(cx: &NodeCx, holders: &[(String, Token)], chance: &mut Chance) -> (C
     let exactly = |command, reply| (command, Wanted::Exactly(reply));
     match chance.below(10) {
         0 => exactly(acquire(key, cx.token()), Reply::Nil),
-        1 => exactly(acquire_or_tell(key, *holder), Reply::Int(1)),
+        1 => exactly(acquire_or_report(key, *holder), Reply::Int(1)),
         2 => exactly(release(key, cx.token()), Reply::Int(-1)),
         3 => exactly(release("missing", *holder), Reply::Int(0)),
         4 => {
@@ -215,7 +215,7 @@ fn any_call(cx: &NodeCx, holders: &[(String, Token)], chance: &mut Chance) -> (C
             let answers = [-1, 0, 1].map(Reply::Int).to_vec();
             exactly(extend_all(entries), Reply::Array(answers))
         }
-        _ => (acquire_or_tell(key, cx.token()), Wanted::Told(*holder)),
+        _ => (acquire_or_report(key, cx.token()), Wanted::Told(*holder)),
     }
 }
 
@@ -291,7 +291,7 @@ pub(crate) async fn a_release_behind_a_dropped_acquire_leaves_nothing(cx: &NodeC
         let (key, token) = (format!("k{n}"), cx.token());
         let command = match n % 2 {
             0 => acquire(&key, token),
-            _ => acquire_or_tell(&key, token),
+            _ => acquire_or_report(&key, token),
         };
         let call = cx.node().execute(&command, LONG);
         drop(given_up(call, some_polls(&mut chance)).await);

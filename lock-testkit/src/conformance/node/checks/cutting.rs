@@ -9,7 +9,9 @@ use lock_core::node::NodeErrorKind;
 use lock_core::runtime::BoxFuture;
 
 use crate::conformance::node::calls::{AGES, BRIEF, expect_in_doubt};
-use crate::conformance::node::cx::{LONG, NodeCx, TTL, acquire, acquire_or_tell, extend, release};
+use crate::conformance::node::cx::{
+    LONG, NodeCx, TTL, acquire, acquire_or_report, extend, release,
+};
 use crate::conformance::node::harness::{Entry, NodeFault};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
@@ -79,7 +81,7 @@ pub(crate) async fn an_acquire_whose_reply_was_lost_knows_its_token(cx: &NodeCx)
     expect_in_doubt(&cx.fails(&acquire("k", token), LONG).await?)?;
     cx.heal().await?;
     cx.until_answered().await?;
-    cx.expect(&acquire_or_tell("k", token), &Reply::Int(1))
+    cx.expect(&acquire_or_report("k", token), &Reply::Int(1))
         .await?;
     cx.expect_held("k", token).await
 }
@@ -89,7 +91,7 @@ pub(crate) async fn a_lost_reply_is_an_error_to_every_command(cx: &NodeCx) -> Ch
     let token = cx.token();
     for command in [
         acquire("k", token),
-        acquire_or_tell("k", token),
+        acquire_or_report("k", token),
         extend("k", token, TTL),
         release("k", token),
     ] {

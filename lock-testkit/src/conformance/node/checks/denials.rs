@@ -5,8 +5,8 @@ use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::calls::told;
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_tell, described, extend, extended, release,
-    release_all, remove,
+    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_report, described, extend, extended,
+    release, release_all, remove,
 };
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
@@ -87,7 +87,7 @@ fn all(token: Token) -> Vec<Command> {
 fn acquires(token: Token) -> Vec<Command> {
     vec![
         acquire("free", token),
-        acquire_or_tell("free", token),
+        acquire_or_report("free", token),
         acquire_all(&["held", "free"], token),
     ]
 }

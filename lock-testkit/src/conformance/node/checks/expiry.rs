@@ -6,7 +6,7 @@ use lock_core::{Reply, Ttl};
 
 use crate::conformance::CheckResult;
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_for, acquire_or_tell, acquire_or_tell_for, extend, extended,
+    NodeCx, TTL, acquire, acquire_for, acquire_or_report, acquire_or_report_for, extend, extended,
     release, release_keeping,
 };
 use crate::conformance::node::harness::{Access, Entry};
@@ -25,7 +25,7 @@ pub(crate) async fn lifetimes_are_exact_to_the_millisecond(cx: &NodeCx) -> Check
             let token = cx.token();
             let since = cx.now();
             if by_script {
-                let acquire = acquire_or_tell_for("k", token, ttl);
+                let acquire = acquire_or_report_for("k", token, ttl);
                 cx.expect(&acquire, &Reply::Int(1)).await?;
             } else {
                 let acquire = acquire_for("k", token, ttl);
@@ -68,7 +68,7 @@ pub(crate) async fn the_shortest_lifetime_works(cx: &NodeCx) -> CheckResult {
         ("plain", acquire_for("plain", token, shortest), Reply::ok()),
         (
             "script",
-            acquire_or_tell_for("script", token, shortest),
+            acquire_or_report_for("script", token, shortest),
             Reply::Int(1),
         ),
         (
@@ -94,7 +94,7 @@ pub(crate) async fn the_longest_lifetime_works(cx: &NodeCx) -> CheckResult {
     cx.expect(&acquire_for("plain", token, longest), &Reply::ok())
         .await?;
     cx.expect(
-        &acquire_or_tell_for("script", token, longest),
+        &acquire_or_report_for("script", token, longest),
         &Reply::Int(1),
     )
     .await?;
@@ -115,7 +115,7 @@ pub(crate) async fn a_key_expires_by_itself_and_is_free_then(cx: &NodeCx) -> Che
     gone(cx, "k").await?;
     cx.expect(&extend("k", first, TTL), &extended(0)).await?;
     cx.expect(&release("k", first), &Reply::Int(0)).await?;
-    let again = acquire_or_tell_for("k", second, brief);
+    let again = acquire_or_report_for("k", second, brief);
     cx.expect(&again, &Reply::Int(1)).await?;
     gone(cx, "k").await?;
     cx.expect(&acquire("k", first), &Reply::ok()).await?;
@@ -138,7 +138,7 @@ pub(crate) async fn no_command_leaves_a_key_without_a_lifetime(cx: &NodeCx) -> C
     let steps = [
         (acquire("k", mine), Reply::ok()),
         (acquire("k", cx.token()), Reply::Nil),
-        (acquire_or_tell("k", mine), Reply::Int(1)),
+        (acquire_or_report("k", mine), Reply::Int(1)),
         (extend("k", mine, TTL * 2), extended(1)),
         (extend("k", mine, TTL / 2), extended(1)),
         (release("k", cx.token()), Reply::Int(-1)),
@@ -150,7 +150,7 @@ pub(crate) async fn no_command_leaves_a_key_without_a_lifetime(cx: &NodeCx) -> C
         cx.expect(command, reply).await?;
         cx.expect_held("k", mine).await?;
     }
-    cx.expect(&acquire_or_tell("script", mine), &Reply::Int(1))
+    cx.expect(&acquire_or_report("script", mine), &Reply::Int(1))
         .await?;
     cx.expect_held("script", mine).await
 }

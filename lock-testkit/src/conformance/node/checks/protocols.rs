@@ -3,7 +3,7 @@
 use lock_core::Reply;
 
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_or_tell, extend_all, release, release_keeping, send,
+    NodeCx, TTL, acquire, acquire_or_report, extend_all, release, release_keeping, send,
 };
 use crate::conformance::node::harness::{Access, Entry, Protocol};
 use crate::conformance::{CheckResult, Failure, expect_eq};
@@ -24,9 +24,9 @@ async fn replies_over(cx: &NodeCx, protocol: Protocol) -> CheckResult {
     for (command, expected) in [
         (acquire("mine", token), Reply::ok()),
         (acquire("mine", token), Reply::Nil),
-        (acquire_or_tell("mine", token), Reply::Int(1)),
-        (acquire_or_tell("foreign", token), holder),
-        (acquire_or_tell("hash", token), keyless),
+        (acquire_or_report("mine", token), Reply::Int(1)),
+        (acquire_or_report("foreign", token), holder),
+        (acquire_or_report("hash", token), keyless),
         (extend_all(keys), each),
         (release("foreign", token), Reply::Int(-1)),
         (release_keeping("mine", token, TTL / 2), Reply::Int(1)),

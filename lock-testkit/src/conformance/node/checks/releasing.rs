@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Command, Reply, Token};
 
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_for, acquire_or_tell, release, release_keeping,
+    NodeCx, TTL, acquire, acquire_for, acquire_or_report, release, release_keeping,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::{living, lookalikes};
@@ -14,7 +14,7 @@ use crate::conformance::{CheckResult, Failure};
 pub(crate) async fn a_release_deletes_its_own_key(cx: &NodeCx) -> CheckResult {
     let (mine, next) = (cx.token(), cx.token());
     cx.expect(&acquire("plain", mine), &Reply::ok()).await?;
-    cx.expect(&acquire_or_tell("script", mine), &Reply::Int(1))
+    cx.expect(&acquire_or_report("script", mine), &Reply::Int(1))
         .await?;
     let for_ever = Entry::forever(mine.as_bytes());
     cx.bed().put(b"ever", &for_ever).await?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use lock_core::Reply;
 
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_all, acquire_for, acquire_or_tell, acquire_or_tell_for, answers,
-    extend_all, extended, inspect, release, release_all, release_all_keeping, release_keeping,
-    remove,
+    NodeCx, TTL, acquire, acquire_all, acquire_for, acquire_or_report, acquire_or_report_for,
+    answers, extend_all, extended, inspect, release, release_all, release_all_keeping,
+    release_keeping, remove,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
@@ -35,7 +35,7 @@ pub(crate) async fn a_refusal_leaves_value_and_lifetime_alone(cx: &NodeCx) -> Ch
             let plain = acquire_for("k", cx.token(), asked);
             cx.expect(&plain, &Reply::Nil).await?;
             cx.expect_aged("k", &held, since).await?;
-            let by_script = acquire_or_tell_for("k", cx.token(), asked);
+            let by_script = acquire_or_report_for("k", cx.token(), asked);
             cx.reply(&by_script).await?;
             cx.expect_aged("k", &held, since).await?;
         }
@@ -65,7 +65,7 @@ pub(crate) async fn a_key_of_another_type_is_refused_and_left_alone(cx: &NodeCx)
 
 pub(crate) async fn a_free_key_is_set_by_script(cx: &NodeCx) -> CheckResult {
     let token = cx.token();
-    cx.expect(&acquire_or_tell("k", token), &Reply::Int(1))
+    cx.expect(&acquire_or_report("k", token), &Reply::Int(1))
         .await?;
     cx.expect_held("k", token).await
 }
@@ -77,14 +77,14 @@ pub(crate) async fn an_acquire_by_script_knows_its_own_token_and_changes_nothing
     let since = cx.now();
     cx.expect(&acquire("k", token), &Reply::ok()).await?;
     for asked in [TTL / 2, TTL * 2] {
-        let again = acquire_or_tell_for("k", token, asked);
+        let again = acquire_or_report_for("k", token, asked);
         cx.expect(&again, &Reply::Int(1)).await?;
         cx.expect_aged("k", &living(token.as_bytes(), TTL), since)
             .await?;
     }
     let for_ever = Entry::forever(token.as_bytes());
     cx.bed().put(b"k", &for_ever).await?;
-    cx.expect(&acquire_or_tell("k", token), &Reply::Int(1))
+    cx.expect(&acquire_or_report("k", token), &Reply::Int(1))
         .await?;
     cx.expect_entry("k", &for_ever).await
 }
@@ -95,7 +95,7 @@ pub(crate) async fn an_acquire_by_script_tells_the_holder_and_the_time_it_has_le
     for value in [cx.token().as_bytes(), b"foreign", b"", b"1", b"\xff\0\r\n"] {
         let held = living(value, TTL);
         let since = cx.prepare("k", &held).await?;
-        let asks = acquire_or_tell("k", cx.token());
+        let asks = acquire_or_report("k", cx.token());
         cx.expect_told_by(&asks, &held, since).await?;
     }
     Ok(())
@@ -142,13 +142,13 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
         (acquire("a", mine), Reply::ok()),
         (acquire("a", other), Reply::Nil),
         (acquire("hash", mine), Reply::Nil),
-        (acquire_or_tell("b", mine), Reply::Int(1)),
-        (acquire_or_tell("b", mine), Reply::Int(1)),
+        (acquire_or_report("b", mine), Reply::Int(1)),
+        (acquire_or_report("b", mine), Reply::Int(1)),
         (
-            acquire_or_tell("foreign", mine),
+            acquire_or_report("foreign", mine),
             told(Reply::Bytes(b"f".to_vec())),
         ),
-        (acquire_or_tell("hash", mine), told(Reply::Nil)),
+        (acquire_or_report("hash", mine), told(Reply::Nil)),
         (extend_all(all), answers(&[1, 0, -1, -1])),
         (extend_all(all[..1].iter().copied()), extended(1)),
         (extend_all([]), Reply::Array(Vec::new())),

@@ -7,8 +7,9 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_tell, answers, described, extend, extended,
-    inspect, not_answered, release, release_all, release_all_keeping, release_keeping, remove,
+    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_report, answers, described, extend,
+    extended, inspect, not_answered, release, release_all, release_all_keeping, release_keeping,
+    remove,
 };
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::node::looks::living;
@@ -38,8 +39,8 @@ pub(crate) async fn an_unknown_script_is_noscript_and_has_not_run(cx: &NodeCx) -
     let since = cx.now();
     cx.expect(&acquire("held", mine), &Reply::ok()).await?;
     for command in [
-        acquire_or_tell("free", mine),
-        acquire_or_tell("held", cx.token()),
+        acquire_or_report("free", mine),
+        acquire_or_report("held", cx.token()),
         extend("held", mine, TTL * 2),
         release_keeping("held", mine, TTL / 2),
         release("held", mine),
@@ -62,7 +63,7 @@ pub(crate) async fn a_script_runs_by_its_source_too(cx: &NodeCx) -> CheckResult 
     let mine = cx.token();
     let steps = [
         (acquire("k", mine), Reply::ok()),
-        (acquire_or_tell("k", mine), Reply::Int(1)),
+        (acquire_or_report("k", mine), Reply::Int(1)),
         (extend("k", mine, TTL * 2), extended(1)),
         (release_keeping("k", mine, TTL), Reply::Int(1)),
         (release("k", mine), Reply::Int(1)),
@@ -70,7 +71,7 @@ pub(crate) async fn a_script_runs_by_its_source_too(cx: &NodeCx) -> CheckResult 
         (release_all(&["k"], mine), answers(&[1])),
         (inspect("k"), Reply::Int(0)),
         (remove("k"), Reply::Int(0)),
-        (acquire_or_tell("k", mine), Reply::Int(1)),
+        (acquire_or_report("k", mine), Reply::Int(1)),
     ];
     for known in [false, true] {
         cx.bed().put(b"k", &Entry::Missing).await?;
@@ -132,8 +133,8 @@ pub(crate) async fn scripts_that_vanish_under_calls_run_once_or_not(cx: &NodeCx)
 pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckResult {
     expect_script_errors(cx, |mine| {
         vec![
-            acquire_or_tell("free", mine),
-            acquire_or_tell("held", mine),
+            acquire_or_report("free", mine),
+            acquire_or_report("held", mine),
             extend("held", mine, TTL * 2),
             release_keeping("held", mine, TTL / 2),
             release("held", mine),
@@ -164,7 +165,7 @@ pub(super) async fn expect_script_errors(
 /// The script gets as far as its `SET`, which is refused.
 pub(crate) async fn a_script_that_may_not_set_is_an_error(cx: &NodeCx) -> CheckResult {
     let token = cx.token();
-    expect_set_denied(cx, &acquire_or_tell("k", token)).await
+    expect_set_denied(cx, &acquire_or_report("k", token)).await
 }
 
 /// Fails unless the command is an error and sets nothing while the server has no memory.

@@ -5,25 +5,28 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{join_all, pending, select_all};
 
-use super::{HeldLock, LockGuard, Loss, Votes};
-use crate::error::{ExtendError, ReleaseError};
+use super::LockGuard;
+use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 
-/// Locks that are held together. Each releases as it is dropped.
+/// Makes one guard of several, for a lock that takes several resources one after the other.
+///
+/// It stands for all of them: it is valid while all are, and lost when one is. It has the resource
+/// and the token of the first.
+pub fn join(guards: Vec<LockGuard>) -> LockGuard {
+    LockGuard::new(Joined { guards })
+}
+
+/// Locks that are held together. Each is released as it is dropped.
 #[derive(Debug)]
-pub(crate) struct HeldAll {
+struct Joined {
     guards: Vec<LockGuard>,
 }
 
-impl HeldAll {
-    pub(crate) fn new(guards: Vec<LockGuard>) -> Self {
-        Self { guards }
-    }
-}
-
 #[async_trait]
-impl HeldLock for HeldAll {
+impl HeldLock for Joined {
     fn resource(&self) -> &[u8] {
         self.guards.first().map_or(&[], LockGuard::resource)
     }

@@ -1,6 +1,9 @@
-//! Operations for operators and for leases.
+//! What only a Redlock can do, and why it did not: resuming a lease, a forced release, a shutdown.
 
-use super::{ExtendError, InvalidInput, NodeReports};
+use std::time::Duration;
+
+use super::{ExtendError, InvalidInput, NodeReports, ReleaseError};
+use crate::display::Ms;
 
 /// Why a lease was not resumed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -54,4 +57,18 @@ pub enum ForceReleaseError {
         /// What each node said.
         nodes: NodeReports,
     },
+}
+
+/// Locks that a shutdown could not release for certain. They end with their ttl at the latest.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{unreleased} locks were not released within {}", Ms(*within))]
+#[non_exhaustive]
+pub struct ShutdownError {
+    /// How many.
+    pub unreleased: usize,
+    /// How long it was tried.
+    pub within: Duration,
+    /// What the first of them came to, if it came to anything.
+    #[source]
+    pub source: Option<ReleaseError>,
 }
