@@ -81,6 +81,7 @@ macro_rules! mutant {
     };
 }
 
+pub mod backend;
 mod display;
 mod error;
 mod guard;
