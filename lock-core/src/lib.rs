@@ -83,6 +83,7 @@ macro_rules! mutant {
     };
 }
 
+pub mod backend;
 pub mod custom;
 mod display;
 mod error;

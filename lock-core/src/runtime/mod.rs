@@ -8,6 +8,7 @@ mod tokio;
 
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
+pub(crate) use thread::contain;
 pub use thread::{BlockOnError, ThreadRuntime};
 
 use std::fmt::Debug;
@@ -61,6 +62,30 @@ pub fn ambient() -> Arc<dyn Runtime> {
         } else {
             ThreadRuntime::shared()
         }
+    }
+}
+
+/// Which of the runtimes that [`ambient`] chooses between, without holding on to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AmbientId {
+    #[cfg(feature = "tokio")]
+    Tokio(::tokio::runtime::Id),
+    Thread,
+}
+
+impl AmbientId {
+    /// That of the runtime which [`ambient`] finds.
+    pub(crate) fn current() -> Self {
+        #[cfg(feature = "tokio")]
+        if let Ok(handle) = ::tokio::runtime::Handle::try_current() {
+            return Self::Tokio(handle.id());
+        }
+        Self::Thread
+    }
+
+    /// Whether the caller runs on this runtime.
+    pub(crate) fn is_current(self) -> bool {
+        self == Self::current()
     }
 }
 

@@ -232,7 +232,7 @@ pub(super) fn start_thread(executor: Arc<Executor>) -> io::Result<()> {
 }
 
 /// Runs foreign code; a panic in it goes no further than the panic hook. `None` if it panicked.
-pub(super) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     // What it left half done is its own and is not used again.
     match catch_unwind(AssertUnwindSafe(foreign)) {
         Ok(value) => Some(value),

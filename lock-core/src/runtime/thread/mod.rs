@@ -9,6 +9,7 @@ mod task;
 mod tests;
 
 pub use block_on::BlockOnError;
+pub(crate) use executor::contain;
 pub(super) use sleep::Sleep;
 
 use super::{BoxFuture, Runtime, boottime, random};
