@@ -105,16 +105,20 @@ mod calls;
 mod client;
 mod dialing;
 mod doubts;
+mod invalid_url;
 mod keeper;
 mod link;
 mod node;
+mod protocol_probe;
 mod queue;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 pub use client::{Client, Connection, MAX_PENDING, Opened};
+pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;
+pub use protocol_probe::{Protocol, ProtocolProbe};
 
 use crate::runtime::contain;
 
