@@ -4,6 +4,8 @@ mod connecting;
 mod ending;
 mod hung;
 mod limits;
+#[cfg(feature = "tokio")]
+mod runtimes;
 mod sending;
 mod toy;
 mod world;
