@@ -1,9 +1,7 @@
 //! The runtime for programs on tokio (feature `tokio`).
 
 mod clock;
-mod inside;
 mod sleep;
-mod timer;
 
 #[cfg(test)]
 mod tests;
@@ -11,10 +9,7 @@ mod tests;
 use super::{BoxFuture, Runtime, random};
 use ::tokio::runtime::{Handle, Id};
 use ::tokio::time::Instant;
-pub(super) use inside::ambient;
-use inside::is_inside;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A tokio runtime, by its handle.
@@ -39,33 +34,20 @@ use std::time::{Duration, SystemTime};
 ///   the only thread of a runtime on a future that waits for that runtime.
 #[derive(Clone)]
 pub struct TokioRuntime {
-    /// Its clones share a count of their own, which fewer threads meet at than at the runtime's.
-    handle: Arc<Handle>,
+    handle: Handle,
 }
 
 impl TokioRuntime {
     /// The runtime that the handle stands for.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self {
-            handle: Arc::new(handle),
-        }
+        Self { handle }
     }
 
     /// The runtime whose context the caller is in, if there is one. Costs nanoseconds.
     #[must_use]
     pub fn current() -> Option<Self> {
         Handle::try_current().ok().map(Self::new)
-    }
-
-    /// Whether the caller is in the context of the runtime with this id.
-    ///
-    /// For clients that have something of their own for each runtime: the first question of a task
-    /// asks tokio, which costs more the more threads do so; the answer to further ones is
-    /// remembered until the thread runs another task.
-    #[must_use]
-    pub fn is_current(id: Id) -> bool {
-        is_inside(id)
     }
 
     /// What the runtime's own clock shows. From another thread, tokio would show the real clock
@@ -114,4 +96,9 @@ impl Runtime for TokioRuntime {
         // The join handle is for results; a task without one goes on without it.
         drop(self.handle.spawn(task));
     }
+}
+
+/// Returns whether the caller is in the context of this runtime.
+fn is_inside(id: Id) -> bool {
+    Handle::try_current().is_ok_and(|current| current.id() == id)
 }
