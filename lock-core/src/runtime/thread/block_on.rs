@@ -11,12 +11,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 thread_local! {
-    /// Whether this thread belongs to an executor of ours, or waits in [`block_on`] already.
+    /// Whether this thread belongs to an executor of this crate, or already waits in [`block_on`].
     static IS_TAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The thread that asks to be blocked is one that runs async tasks: they would stand still
-/// meanwhile, and with them perhaps what is waited for.
+/// Why [`block_on`](super::ThreadRuntime::block_on) refused to block: the thread runs async tasks,
+/// which would stand still meanwhile, perhaps among them the one that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOnError;
@@ -32,8 +32,8 @@ impl fmt::Display for BlockOnError {
 
 impl Error for BlockOnError {}
 
-/// Wakes the thread that waits. It remembers that it did: the future may park the thread for reasons
-/// of its own, and use up what unparks it.
+/// Wakes the thread that waits. It remembers this, because the future may park the thread for its own
+/// reasons and use up the token that unparks it.
 struct Unpark {
     thread: Thread,
     is_woken: AtomicBool,
@@ -50,7 +50,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Takes the thread for itself until it is dropped.
+/// Marks the thread as taken until it is dropped.
 pub(super) struct Taken {
     was_taken: bool,
 }
@@ -83,7 +83,7 @@ pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, BlockOnError> 
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return Ok(output),
-            // A thread may wake up for nothing.
+            // A parked thread may wake up spuriously.
             Poll::Pending => {
                 while !unpark.is_woken.swap(false, Ordering::SeqCst) {
                     thread::park();

@@ -11,14 +11,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-/// How long an idle thread stays for more work.
+/// How long an idle thread waits for more work before it ends.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// The longest wait for a timer. The condition variable's clock stops while the system is
-/// suspended and the timers' clock does not, so a long wait is cut to look at the latter.
+/// The longest wait for a timer. The condition variable's clock stops while the system is suspended
+/// and the timers' clock does not, so a long wait is cut into pieces, to look at the latter.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// How the thread is started; tests put a failure in its place.
+/// How the thread is started; tests make it fail.
 type Start = fn(Arc<Executor>) -> io::Result<()>;
 
 /// A queue of ready tasks and a map of timers, served by at most one thread.
@@ -42,12 +42,12 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Thread {
     Absent,
-    /// It looks at the queues again before it waits, so it needs no signal.
+    /// It will look at the queues before it waits, so it needs no signal.
     Awake,
     Waiting,
 }
 
-/// When a timer is due, and a number that tells it from others due at the same time.
+/// When a timer is due, and a number that distinguishes it from others that are due at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerKey {
     deadline: Duration,
@@ -84,8 +84,8 @@ impl Executor {
         self.rouse(state);
     }
 
-    /// Has the waker called at the deadline. With the key of an earlier call it replaces that
-    /// call's waker.
+    /// Arranges for the waker to be called at the deadline. With the key of an earlier call it replaces
+    /// the waker of that call.
     pub(super) fn set_timer(
         self: &Arc<Self>,
         deadline: Duration,
@@ -130,7 +130,7 @@ impl Executor {
         }
     }
 
-    /// The thread's life: it ends when there was nothing to do for a while.
+    /// The thread's life. It ends when there has been nothing to do for a while.
     fn run(&self) {
         let mut state = self.lock();
         loop {
@@ -147,7 +147,7 @@ impl Executor {
             for waker in due {
                 contain(|| waker.wake());
             }
-            // Those that become ready meanwhile wait for the next turn, after the timers.
+            // Tasks that become ready meanwhile wait for the next turn, after the timers.
             for task in ready {
                 contain(|| task.run());
             }
@@ -155,7 +155,7 @@ impl Executor {
         }
     }
 
-    /// Waits for the next timer or a signal; `None` when the thread may end.
+    /// Waits for the next timer or a signal. Returns `None` when the thread may end.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
         let first = state.first_deadline();
         let longest = match first {
@@ -231,13 +231,13 @@ pub(super) fn start_thread(executor: Arc<Executor>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Runs foreign code; a panic in it goes no further than the panic hook. `None` if it panicked.
+/// Runs foreign code, and returns `None` if it panics: the panic goes no further than the panic hook.
 pub(super) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
-    // What it left half done is its own and is not used again.
+    // Whatever it left half done belongs to it and is not used again.
     match catch_unwind(AssertUnwindSafe(foreign)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            // The payload is foreign too, and its drop may panic with another one. That one is
+            // The payload is foreign too, and its drop may panic with another payload. That one is
             // leaked, since this could go on for ever.
             if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
                 mem::forget(another);

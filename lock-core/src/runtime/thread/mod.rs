@@ -1,4 +1,4 @@
-//! A runtime of one thread, for programs that bring none of their own.
+//! A runtime of one thread, for programs without a runtime that this crate knows.
 
 mod block_on;
 mod executor;
@@ -20,18 +20,17 @@ use std::time::{Duration, SystemTime};
 
 /// The runtime for programs without tokio: one thread that runs tasks and timers.
 ///
-/// It is what a lock uses under smol, async-std, `futures::executor::block_on` and anything else
-/// that polls futures. Its thread starts when there is something to do for the first time, and
-/// ends after ten idle seconds, to start again when needed. If the system refuses a new thread,
-/// tasks and timers are kept, and the next use of the runtime tries again.
+/// Locks use it under smol, async-std, `futures::executor::block_on` and anything else that polls
+/// futures. Its thread starts when there is something to do, ends after ten idle seconds, and starts
+/// again when it is needed. If the system refuses a new thread, tasks and timers are kept, and the
+/// next use of the runtime tries again.
 ///
-/// All tasks share that thread, so a task must not block it. A task that panics ends alone, as
-/// with any executor: the panic hook reports it, the other tasks and the thread go on.
+/// All tasks share that thread, so a task must not block it. A task that panics ends alone: the panic
+/// hook reports it, and the other tasks and the thread go on.
 ///
-/// A sleep that is dropped leaves nothing behind. Timers fire within a second after the system
-/// resumes from a suspend that outlasted them, and at any other time within about 0.1 ms on an
-/// idle machine. A `duration` that ends after the largest time a [`Duration`] can hold is a sleep
-/// that never ends.
+/// A sleep that is dropped leaves nothing behind. A timer fires within about 0.1 ms of its time on an
+/// idle machine; if the system was suspended at that time, within a second of its resumption. A sleep
+/// whose end is beyond the largest [`Duration`] never ends.
 ///
 /// Clones share the thread.
 #[derive(Clone)]
@@ -40,9 +39,9 @@ pub struct ThreadRuntime {
 }
 
 impl ThreadRuntime {
-    /// The one runtime of this kind in the process.
+    /// Returns the one runtime of this kind in the process.
     ///
-    /// Never fails or panics: nothing starts before there is something to do.
+    /// It never fails or panics: nothing starts before there is something to do.
     #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<ThreadRuntime>> = OnceLock::new();
@@ -53,8 +52,8 @@ impl ThreadRuntime {
         }))
     }
 
-    /// Waits on this thread for a future, for programs without any async runtime: everything that
-    /// is async here can be used so.
+    /// Waits for a future on the current thread, for programs without an async runtime. Everything
+    /// that is async in this crate can be used like this.
     ///
     /// ```
     /// use lock_core::runtime::ThreadRuntime;
@@ -69,23 +68,23 @@ impl ThreadRuntime {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The future is polled on this thread, so it need not be `Send`. It must not need a runtime of
-    /// another kind: a client on tokio does.
+    /// The future is polled on the current thread, so it need not be `Send`. It must not need a
+    /// runtime of another kind, as a client on tokio does.
     ///
     /// # Errors
     ///
-    /// [`BlockOnError`] on a thread that runs async tasks, tokio's (with the feature `tokio`) or
-    /// those of this runtime, and inside another `block_on`. The future is dropped unpolled. In
-    /// tokio's `spawn_blocking`, use `Handle::block_on`.
+    /// [`BlockOnError`] on a thread that runs async tasks, those of tokio (with the feature `tokio`)
+    /// or of this runtime, and inside another `block_on`. The future is dropped without being polled.
+    /// In tokio's `spawn_blocking`, use `Handle::block_on`.
     ///
     /// # Panics
     ///
-    /// Only if the future panics.
+    /// Panics only if the future does.
     pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
         block_on::block_on(future)
     }
 
-    /// A sleep without the box that the trait asks for.
+    /// Returns a sleep without the box of the trait's method.
     pub(super) fn timer(&self, duration: Duration) -> Sleep {
         Sleep::new(Arc::clone(&self.executor), duration)
     }

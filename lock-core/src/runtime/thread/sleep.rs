@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Ready at its deadline. It enters the executor's map at its first poll, and leaves it when it
-/// is due or dropped.
+/// A future that is ready at its deadline. It enters the executor's map at its first poll, and leaves
+/// it when it is due or dropped.
 pub(in crate::runtime) struct Sleep {
     executor: Arc<Executor>,
-    /// `None` lies beyond the end of the clock.
+    /// `None` is beyond the end of the clock.
     deadline: Option<Duration>,
     timer: Option<TimerKey>,
 }

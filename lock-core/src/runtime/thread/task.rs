@@ -6,19 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// A future that runs in the background. It is its own waker: while it waits, only those who may
-/// wake it keep it alive, and a task that nobody can wake any more is dropped, unless it holds a waker
-/// of its own.
+/// A future that runs in the background. It is its own waker: while it waits, only its wakers keep it
+/// alive, so a task that nothing can wake any more is dropped, unless it holds a waker of itself.
 pub(super) struct Task {
     executor: Arc<Executor>,
     /// `None` once it has ended. Only the executor's thread takes this lock.
     future: Mutex<Option<BoxFuture<'static, ()>>>,
-    /// Whether it stands in the queue, or has ended and must not go there again.
+    /// Whether it is in the queue, or has ended and must not go there again.
     queued: AtomicBool,
 }
 
 impl Task {
-    /// A task that the caller puts into the queue.
+    /// Makes a task that the caller puts into the queue.
     pub(super) fn new(executor: Arc<Executor>, future: BoxFuture<'static, ()>) -> Arc<Self> {
         Arc::new(Self {
             executor,
