@@ -140,7 +140,7 @@ mod tests {
         let tick = Tick::at(instant).unwrap();
         assert_eq!(tick.system_time(), Some(instant));
         assert_eq!(tick.to_string(), "1700000000123");
-        // Whether the platform can express the furthest tick or not, it is no panic.
+        // Whether the platform can express the furthest tick or not, it does not panic.
         let furthest = Tick::from_millis(u64::MAX);
         let instant = furthest.system_time().unwrap_or(UNIX_EPOCH);
         assert!(Tick::at(instant).unwrap() <= furthest);

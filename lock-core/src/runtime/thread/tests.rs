@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A runtime of the test's own, so that nobody else's timers are counted.
+/// A runtime of the test's own, so that no other test's timers are counted.
 fn runtime() -> ThreadRuntime {
     ThreadRuntime {
         executor: Executor::new(),
