@@ -18,7 +18,7 @@ impl fmt::Display for Ms {
     }
 }
 
-/// A resource as text: names are bytes. `Debug` puts it in quotes.
+/// The name of a resource, which is bytes, as text. `Debug` puts it in quotes.
 pub(crate) struct Name<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Name<'_> {

@@ -9,13 +9,13 @@ use crate::error::{ExtendError, Loss, ReleaseError};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 
-/// How many nodes granted a lock, of how many.
+/// How many of a lock's nodes have granted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Votes {
-    /// The nodes that granted it, as far as known.
+    /// The number of nodes that granted it, as far as known.
     pub granted: usize,
-    /// All nodes of the lock.
+    /// The number of all nodes of the lock.
     pub nodes: usize,
 }
 
@@ -27,41 +27,56 @@ impl Votes {
     }
 }
 
-/// What stands behind a [`LockGuard`].
+/// What stands behind a [`LockGuard`](crate::LockGuard).
 ///
 /// The numbers are those of the rules on [`DistributedLock`](crate::DistributedLock#rules).
 #[async_trait]
 pub trait HeldLock: Debug + Send + Sync + 'static {
-    /// See [`LockGuard::resource`].
+    /// See [`LockGuard::resource`](crate::LockGuard::resource).
     fn resource(&self) -> &[u8];
 
-    /// See [`LockGuard::token`] and rule L12.
+    /// See [`LockGuard::token`](crate::LockGuard::token) and rule L12.
     fn token(&self) -> &str;
 
-    /// See [`LockGuard::remaining`]. Must be judged by a local monotonic clock, without IO, and be
-    /// zero from the end of the ttl on (L8) and from the first call to release on (L10).
+    /// See [`LockGuard::remaining`](crate::LockGuard::remaining). Must be judged by a local monotonic clock, without IO, and be
+    /// zero from the end of the ttl on (L8) and from the first call of release on (L10).
     fn remaining(&self) -> Duration;
 
-    /// See [`LockGuard::votes`].
+    /// See [`LockGuard::votes`](crate::LockGuard::votes).
     fn votes(&self) -> Votes;
 
-    /// See [`LockGuard::lost`]. Must be armed from the call on, and never ready for a lock that is
-    /// released.
+    /// See [`LockGuard::lost`](crate::LockGuard::lost). Counts from the call, not from the first poll, and is never ready for
+    /// a lock that is released.
     fn lost(&self) -> BoxFuture<'static, Loss>;
 
-    /// See [`LockGuard::into_lease`]. After it, the lock is neither extended nor released by this
+    /// See [`LockGuard::into_lease`](crate::LockGuard::into_lease). After it, the lock is neither extended nor released by this
     /// guard any more, not even when it is dropped.
     fn hand_over(&self) -> Option<Lease>;
 
-    /// See [`LockGuard::extend`] and rule L9.
+    /// See [`LockGuard::extend`](crate::LockGuard::extend) and rule L9.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// After a dropped call the validity is the old one.
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError>;
 
-    /// See [`LockGuard::release`] and rules L10 and L13. A call that is dropped goes on in the
-    /// background.
+    /// See [`LockGuard::release`](crate::LockGuard::release) and rules L10 and L13.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A call that is dropped goes on in the background.
     async fn release(&self) -> Result<(), ReleaseError>;
 
-    /// Called when the guard is dropped. Starts a release in the background unless the lock is
-    /// released already; must not block or panic, on whatever thread, inside a runtime or not, and
-    /// neither during a panic nor after the runtime has ended (L11).
+    /// Called when the guard is dropped. Starts a release in the background unless the lock has been
+    /// released. Must not block or panic, on any thread, inside a runtime or not, neither during a
+    /// panic nor after the runtime has ended (L11).
     fn release_in_background(&self);
 }

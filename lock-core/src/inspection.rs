@@ -1,37 +1,38 @@
-//! What nodes know of a lock.
+//! What the nodes say about a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::node::NodeError;
 
-/// Who holds a lock, as its nodes tell; from [`Redlock::inspect`](crate::Redlock::inspect).
+/// What the nodes say about a lock: its keys and their holders; from
+/// [`Redlock::inspect`](crate::Redlock::inspect).
 ///
-/// It is what was true when the nodes answered. Nothing follows from it for what comes next: to be
-/// sure of a lock, acquire it.
+/// It was true when the nodes answered, and says nothing about the moment after: to be sure of a
+/// lock, acquire it.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     quorum: usize,
     nodes: Vec<NodeInspection>,
 }
 
-/// What one node told.
+/// What one node says about a lock.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeInspection {
     /// The node's label.
     pub label: Arc<str>,
-    /// The key it has; `None` if it has none; or why it did not tell.
+    /// The lock's key at this node, `None` if there is none, or why the node did not answer.
     pub found: Result<Option<LockKey>, NodeError>,
 }
 
-/// The key of a lock.
+/// The key of a lock, at one node or at a quorum of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockKey {
-    /// The holder's token, cut to 128 bytes; `None` if the key is no string, and so no lock.
+    /// The holder's token, cut to 128 bytes; `None` if the key is not a string, and so not a lock.
     pub token: Option<Vec<u8>>,
-    /// What is left of the key's life; `None` if it lives for ever.
+    /// What is left of the key's life; `None` if it has no expiry.
     pub ttl: Option<Duration>,
 }
 
@@ -46,14 +47,14 @@ impl Inspection {
         Self { quorum, nodes }
     }
 
-    /// What each node told, in the configured order.
+    /// What each node says, in the configured order.
     #[must_use]
     pub fn nodes(&self) -> &[NodeInspection] {
         &self.nodes
     }
 
-    /// Whether the lock is taken: `Some(false)` if a quorum of nodes is free, `Some(true)` if so many
-    /// have a key that no quorum can be, `None` if too few nodes told.
+    /// Returns whether the lock is taken: `Some(false)` if it is free at a quorum of nodes,
+    /// `Some(true)` if so many nodes have a key that it cannot be, `None` if too few nodes answered.
     #[must_use]
     pub fn is_locked(&self) -> Option<bool> {
         let keys = self
@@ -70,8 +71,8 @@ impl Inspection {
         }
     }
 
-    /// The one holder whom a quorum of nodes names, with how long a quorum will have his key if
-    /// nobody extends or releases it.
+    /// Returns the key that a quorum of nodes has in common, if there is one. Its ttl is how long a
+    /// quorum will have it, unless it is extended or released.
     #[must_use]
     pub fn holder(&self) -> Option<LockKey> {
         let keys = || {
@@ -83,7 +84,7 @@ impl Inspection {
             let token = key.token.as_ref()?;
             let same = keys().filter(|other| other.token.as_ref() == Some(token));
             let mut ttls = same.map(|key| key.ttl).collect::<Vec<_>>();
-            // The longest first; a key that lives for ever is longer than any.
+            // The longest first; a key without expiry is longer than any.
             ttls.sort_by_key(|ttl| std::cmp::Reverse(ttl.unwrap_or(Duration::MAX)));
             let ttl = *ttls.get(self.quorum - 1)?;
             Some(LockKey::new(Some(token.clone()), ttl))
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_whom_a_quorum_names_for_as_long_as_a_quorum_has_his_key() {
+    fn a_holder_is_named_by_a_quorum_for_as_long_as_a_quorum_has_its_key() {
         let holder = |nodes| inspection(3, nodes).holder();
         let named = |ttl| Some(LockKey::new(Some(b"a".to_vec()), Some(ttl * MS)));
         assert_eq!(holder("aaaaa"), named(30));

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::display::Name;
 
-/// A held lock as data, for another task or process to go on with; from
+/// A held lock as data, with which another task or process can go on; from
 /// [`LockGuard::into_lease`](crate::LockGuard::into_lease).
 ///
-/// Nobody extends or releases it meanwhile: it ends with its ttl unless somebody
-/// [resumes](crate::Redlock::resume) it in time. Whoever has it can release the lock, so keep it as
-/// you keep what the lock protects.
+/// Nothing extends or releases the lock meanwhile: it ends with its ttl unless the lease is
+/// [resumed](crate::Redlock::resume) in time. Anybody who has the lease can release the lock, so keep
+/// it as safe as what the lock protects. Its `Debug` does not show the secret part, its `Display` is
+/// the lease.
 ///
-/// As text (`Display`, `FromStr`, and with the feature `serde` any format) it goes over a queue or
-/// into a file:
+/// A lease travels as text (`Display` and `FromStr`; with the feature `serde`, in any format):
 ///
 /// ```
 /// # use lock_core::{DistributedLockExt, Lease, Redlock};
@@ -60,8 +60,8 @@ impl Lease {
         }
     }
 
-    /// The same lease of a lock that stays taken for at least `hold` from now on, even if it is
-    /// released.
+    /// Returns the lease of a lock that stays taken for at least `hold` from now on, even if it is
+    /// released. For authors of locks.
     #[must_use]
     pub fn with_hold_at_least(mut self, hold: Duration) -> Self {
         self.hold = hold;
@@ -79,31 +79,31 @@ impl Lease {
         self.resources.first().map_or(&[], |resource| resource)
     }
 
-    /// All resources.
+    /// The resources that are locked together.
     pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
         self.resources.iter().map(|resource| &**resource)
     }
 
-    /// The random owner value.
+    /// The random value that names the owner, a secret.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The lifetime that the lock was acquired with; it is extended by as much when it is resumed.
+    /// The lifetime that the lock was acquired with. Resuming extends the lock to it.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// For how long the lock could be relied on when the guard became a lease. The time on the way
-    /// is not taken off: only who resumes it knows more.
+    /// For how long the lock could be relied on when its guard became a lease. The time since then is
+    /// not subtracted; only resuming shows what is left.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// For how long the lock was to stay taken at least, counted as
+    /// For how long the lock was to stay taken at least, counted like
     /// [`remaining`](Self::remaining).
     #[must_use]
     pub fn hold_at_least(&self) -> Duration {
@@ -144,7 +144,8 @@ impl fmt::Display for Lease {
     }
 }
 
-/// A text that is no [`Lease`]. It names the part that is wrong, not the text: that is a secret.
+/// The text is not a [`Lease`]. The error names the part that is wrong, but not the text, which is
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed lease: {part} is {fault}")]
 #[non_exhaustive]
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_lease_is_refused_with_the_part_that_is_wrong() {
+    fn a_text_that_is_not_a_lease_is_refused_with_the_part_that_is_wrong() {
         let text = lease().to_string();
         let error = |text: &str| text.parse::<Lease>().unwrap_err().to_string();
         assert_eq!(error(""), "malformed lease: the format is malformed");

@@ -1,7 +1,8 @@
 //! Distributed locks: the [`DistributedLock`] trait, and the [`Redlock`] algorithm over any Redis
 //! client ([`RedisNode`]) and any async runtime ([`Runtime`]).
 //!
-//! An application needs a backend crate for its Redis client, such as `lock-redis-rs`, and then this:
+//! An application takes a backend crate for its Redis client, such as `lock-redis-rs`, makes its
+//! nodes, and locks:
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,23 +28,24 @@
 //!
 //! # What can be relied on
 //!
-//! Two guards of one resource are not valid at the same time, as long as clocks run at about the
+//! Two guards of one resource are never valid at the same time, as long as clocks run at about the
 //! same rate, no node forgets a key before its ttl ends, and a holder stops when its guard is no
-//! longer [valid](LockGuard::is_valid). These are leases: a holder that sleeps past its validity is
-//! not stopped by anybody.
+//! longer [valid](LockGuard::is_valid). These are leases: nothing stops a holder that sleeps past
+//! its validity.
 //!
 //! # Where to look
 //!
-//! - [`DistributedLock`] and [`DistributedLockExt`]: what applications call; [`LockRequest`] and
-//!   [`LockGuard`] go with it.
-//! - [`Redlock`]: the algorithm, with its [builder](RedlockBuilder).
-//! - [`tick`]: a job that runs once per tick of a schedule on several instances.
-//! - [`node`]: for who writes a backend. [`runtime`]: for who brings an executor of his own.
+//! - [`DistributedLock`] and [`DistributedLockExt`] are what applications call, with a
+//!   [`LockRequest`] or a name, to get a [`LockGuard`].
+//! - [`Redlock`] is the algorithm, with its [builder](RedlockBuilder).
+//! - [`tick`] has jobs that run once per tick of a schedule, on one of several instances.
+//! - [`node`] is for backend authors, [`custom`] for authors of locks of another kind, [`runtime`]
+//!   for custom executors.
 //!
 //! # What it logs
 //!
-//! The crate tells [`tracing`](https://docs.rs/tracing) what happens, under the target `lock_core`.
-//! Names of resources and labels of nodes are part of it, tokens and passwords never are.
+//! The crate emits events of [`tracing`](https://docs.rs/tracing) under the target `lock_core`. They
+//! contain names of resources and labels of nodes, but never a token or a password.
 //!
 //! | level | event | fields |
 //! |---|---|---|
@@ -53,23 +55,23 @@
 //! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |
 //! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
 //! | debug | `release` | `key`, `held_us`, `outcome` |
-//! | debug | `release owed`: a node has not answered a release, which is sent again | `node`, `key` |
+//! | debug | `release owed`: a node has not answered a release, so it is sent again | `node`, `key` |
 //! | debug | `node is suspect`, `node answers again` | `node`, `within_us` |
 //! | trace | `answered`, `not answered`: the end of each call to a node | `node`, `operation`, `error` |
 //!
-//! Everything of one acquire is inside the span `acquire` with the field `resource`.
+//! All events of one acquire are inside the span `acquire`, which has the field `resource`.
 //!
 //! # Features
 //!
 //! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
-//!   backends that run on tokio switch it on. Without it a [thread](runtime::ThreadRuntime) of this
-//!   crate does that work, under any executor.
-//! - `serde`: a [`Lease`] can be written and read by serde. Off by default.
+//!   backends on tokio switch it on. Without it, a [thread](runtime::ThreadRuntime) of this crate
+//!   does that work under any executor.
+//! - `serde`: serde can write and read a [`Lease`]. Off by default.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// Whether the engine shall misbehave in this way, for the simulator to notice: never, unless it
-/// is compiled with `--cfg lock_mutants`.
+/// Whether the engine is to have this bug, for the simulator to notice: never, unless it is compiled
+/// with `--cfg lock_mutants`.
 #[cfg(not(lock_mutants))]
 macro_rules! mutant {
     ($name:ident) => {

@@ -1,11 +1,12 @@
-//! Ways in which the engine misbehaves on purpose, so that the simulator can show that it would
-//! notice. Compiled with `--cfg lock_mutants` only; without it the hooks are the constant `false`.
+//! Bugs that the engine can be told to have, so that the simulator can show that it would notice
+//! them. They are compiled with `--cfg lock_mutants` only; without it the hooks are the constant
+//! `false`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 macro_rules! mutants {
     ($($(#[doc = $about:literal])* $name:ident = $text:literal;)*) => {
-        /// A way to misbehave.
+        /// A bug.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Mutant {
@@ -35,7 +36,7 @@ mutants! {
     NoCleanupAfterFailure = "no-cleanup-after-failure";
     /// A cancelled attempt releases nothing.
     NoCleanupAfterCancellation = "no-cleanup-after-cancellation";
-    /// A failed attempt releases only where it was granted by then.
+    /// A failed attempt releases only where it had been granted by then.
     LateGrantsForgotten = "late-grants-forgotten";
     /// A release without an answer is not sent again.
     DebtsForgotten = "debts-forgotten";
@@ -52,9 +53,9 @@ mutants! {
     ExtendByReachable = "extend-by-reachable";
     /// A node that did not answer once is never asked again.
     SuspectsNeverProbed = "suspects-never-probed";
-    /// A node that does not answer is asked by everybody all the same.
+    /// A node that does not answer is still asked by every attempt.
     SuspectsNotSpared = "suspects-not-spared";
-    /// A release deletes a lock that was to be kept.
+    /// A release deletes a lock that was to stay taken.
     ClaimsDeletedOnRelease = "claims-deleted-on-release";
     /// Contention is reported as an outage.
     ContentionAsOutage = "contention-as-outage";
@@ -62,9 +63,9 @@ mutants! {
     OutageAsContention = "outage-as-contention";
     /// A holder that one node names is believed to hold the lock.
     RivalNamedByOne = "rival-named-by-one";
-    /// A release deletes whatever is there.
+    /// A release deletes the key, whatever its value.
     PlainDel = "plain-del";
-    /// An extension extends whatever is there.
+    /// An extension extends the key, whatever its value.
     ExtendWithoutCompare = "extend-without-compare";
     /// An extension sets a key that is not there.
     ExtendCreates = "extend-creates";
@@ -80,25 +81,25 @@ mutants! {
     RenewalFromReplies = "renewal-from-replies";
     /// An automatic extension that failed is not tried again.
     RenewalNeverRetries = "renewal-never-retries";
-    /// An automatic extension waits for nodes that connect still.
+    /// An automatic extension waits for nodes that are still connecting.
     RenewalWaitsForConnects = "renewal-waits-for-connects";
     /// A lock is extended automatically for as long as its guard lives.
     MaxHoldIgnored = "max-hold-ignored";
-    /// Nobody is told when a quorum denies a lock.
+    /// No holder is told when a quorum denies its lock.
     LossOnExpiryOnly = "loss-on-expiry-only";
-    /// The end of a validity is told as if the lock began when it was won.
+    /// The end of a validity is reported as if the lock had begun when it was won.
     LossLate = "loss-late";
-    /// Who has released a lock is told of its loss.
+    /// A holder that has released its lock is told of its loss.
     LossAfterRelease = "loss-after-release";
     /// An extension that finds its lock released takes that for a loss.
     ReleaseAsLoss = "release-as-loss";
-    /// Of several keys one is given back.
+    /// Only one of several keys is released.
     SeveralPartlyReleased = "several-partly-released";
-    /// Of several keys one is looked at.
+    /// Only one of several keys is checked.
     SeveralPartlyChecked = "several-partly-checked";
     /// Several locks are acquired one by one in the order given.
     SeveralInAnyOrder = "several-in-any-order";
-    /// A lease is believed.
+    /// A lease is taken for a held lock without asking the nodes.
     LeaseWithoutProof = "lease-without-proof";
     /// A key of a lease counts though the command that set it had no answer.
     LeaseDoubtfulKeysVote = "lease-doubtful-keys-vote";
@@ -117,8 +118,7 @@ mutants! {
 /// The number of the active mutant plus one.
 static ACTIVE: AtomicU8 = AtomicU8::new(0);
 
-/// Makes the whole process misbehave in the way of this name, or not at all; `false` if there is
-/// no such way.
+/// Gives the whole process the bug of this name, or none. Returns whether there is such a bug.
 pub fn activate(name: Option<&str>) -> bool {
     let number = match name {
         None => Some(0),
@@ -132,7 +132,7 @@ pub fn activate(name: Option<&str>) -> bool {
     number.is_some()
 }
 
-/// Whether the process misbehaves in this way.
+/// Returns whether the process has this bug.
 #[must_use]
 pub fn is(mutant: Mutant) -> bool {
     ACTIVE.load(Ordering::Relaxed) == mutant as u8 + 1

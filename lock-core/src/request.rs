@@ -1,4 +1,4 @@
-//! What a caller asks a lock for.
+//! What a caller asks of a lock.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,19 +9,28 @@ use crate::error::InvalidInput;
 use crate::retry::RetryPolicy;
 use crate::ttl::Ttl;
 
-/// A resource to lock, and how.
+/// The resource to lock, and how to lock it.
 ///
-/// What is not set falls back to the lock's own defaults. Values are checked when the request is
-/// used, before anything is sent.
+/// Whatever is not set falls back to the lock's own defaults. Values are checked when the request
+/// is used, before anything is sent. Where a request is expected, a plain name will do: `&str`,
+/// `String`, bytes and more convert into one.
 ///
 /// ```
 /// use std::time::Duration;
-/// use lock_core::LockRequest;
+/// use lock_core::{DistributedLockExt, LockRequest, Redlock};
+/// # use lock_testkit::MemoryNode;
 ///
+/// # futures::executor::block_on(async {
+/// let locks = Redlock::new(MemoryNode::several(5))?;
 /// let request = LockRequest::new("invoice-7")
-///     .ttl(Duration::from_secs(10))
-///     .max_wait(Duration::from_secs(2));
-/// assert_eq!(request.resource(), b"invoice-7");
+///     .ttl(Duration::from_secs(10)) // how long others wait if this process crashes
+///     .max_wait(Duration::from_secs(2)) // how long to wait for another holder
+///     .auto_extend(true); // held for as long as the guard lives
+/// let guard = locks.lock(request).await?;
+/// assert_eq!(guard.resource(), b"invoice-7");
+/// guard.release().await?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRequest {
@@ -31,9 +40,9 @@ pub struct LockRequest {
     options: RequestOptions,
 }
 
-/// How a lock was asked for, as [`LockRequest::options`] shows it to the lock.
+/// What a request sets, from [`LockRequest::options`]. Authors of locks read it.
 ///
-/// `None` means that the request leaves the value to the lock's own default.
+/// `None` means that the request leaves the value to the lock's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestOptions {
@@ -55,7 +64,7 @@ pub struct RequestOptions {
     pub max_hold: Option<Duration>,
 }
 
-/// How long a waiting acquire may take.
+/// How long an acquire may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxWait {
     /// At most this long; zero tries once.
@@ -87,8 +96,8 @@ impl LockRequest {
         Self::of(Arc::from(resource.as_ref()), None)
     }
 
-    /// A request for several resources, all or nothing, in any order: at least one, at most 100, none
-    /// twice.
+    /// A request for several resources, all or nothing: at least one, at most 100, none of them twice,
+    /// in any order.
     ///
     /// They are locked in one round. On nodes of a cluster where their keys are apart, they are
     /// locked one after the other in the order of their bytes, so that two requests cannot
@@ -119,8 +128,8 @@ impl LockRequest {
         }
     }
 
-    /// How long the lock lives unless it is extended or released, at least 1 ms, at most 365
-    /// days; fractions of a millisecond are cut. It is also how long others wait after the holder
+    /// How long the lock lives unless it is extended or released: at least 1 ms, at most 365
+    /// days; fractions of a millisecond are cut off. It is also how long others wait after the holder
     /// has crashed. Defaults to the lock's default: 30 s.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
@@ -128,17 +137,17 @@ impl LockRequest {
         self
     }
 
-    /// How long a waiting acquire may take before it reports why it failed. Zero tries once and
-    /// does not wait; `None` knows no limit. An attempt that has begun when the time is over ends
-    /// at once, except for the first, which always gets its node timeout. Defaults to the
-    /// lock's default: 10 s.
+    /// How long an acquire may wait before it reports why it failed. Zero tries once and does not
+    /// wait; `None` waits without a limit. An attempt that is under way when the time is over ends at
+    /// once, except for the first, which always gets its node timeout. Defaults to the lock's
+    /// default: 10 s.
     #[must_use]
     pub fn max_wait(mut self, max_wait: impl Into<Option<Duration>>) -> Self {
         self.options.max_wait = Some(MaxWait::from(max_wait.into()));
         self
     }
 
-    /// How long a waiting acquire pauses between attempts. Defaults to the lock's default: from
+    /// How long an acquire that waits pauses between attempts. Defaults to the lock's default: from
     /// 5 ms doubling to 200 ms, with full jitter.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
@@ -147,8 +156,8 @@ impl LockRequest {
     }
 
     /// Keeps the lock taken for at least this long after it was acquired, even if it is released
-    /// or dropped earlier; at most the ttl. A key never outlives its ttl, which runs from when the
-    /// node was asked, so a hold close to the ttl ends with the key, that much earlier. Defaults
+    /// or dropped earlier; at most the ttl. A key never outlives its ttl, which counts from when the
+    /// node was asked, so a hold that is close to the ttl ends a little early, with the key. Defaults
     /// to zero.
     #[must_use]
     pub fn hold_at_least(mut self, hold: Duration) -> Self {
@@ -165,10 +174,10 @@ impl LockRequest {
         self
     }
 
-    /// Extends the lock in the background, again and again, for as long as its guard lives. Then
-    /// the ttl need not be longer than the work: it is only how long others wait after a crash.
+    /// Extends the lock in the background, again and again, for as long as its guard lives. The ttl
+    /// then need not be as long as the work: it is only how long others wait after a crash.
     ///
-    /// A node that fails is asked again until the validity ends. If that is not enough, the lock is
+    /// A node that fails is asked again until the validity ends. If that does not help, the lock is
     /// [lost](crate::LockGuard::lost). Defaults to the lock's default: off.
     #[must_use]
     pub fn auto_extend(mut self, auto_extend: bool) -> Self {
@@ -178,7 +187,7 @@ impl LockRequest {
 
     /// How long after one automatic extension the next one begins: at least 1 ms, and at most two
     /// thirds of the validity, so that there is time for another try. It may come up to an eighth
-    /// earlier, together with those of other locks. Defaults to the lock's default: a third of the
+    /// earlier, to go along with those of other locks. Defaults to the lock's default: a third of the
     /// validity.
     #[must_use]
     pub fn extend_interval(mut self, interval: Duration) -> Self {
@@ -186,16 +195,16 @@ impl LockRequest {
         self
     }
 
-    /// How long after it was acquired a lock is extended automatically, so that a guard that was
-    /// forgotten does not hold for ever. What was extended by then runs to its end. Defaults to the
-    /// lock's default: one hour.
+    /// For how long, from its acquisition on, a lock is extended automatically, so that a forgotten
+    /// guard does not hold it for ever. After the last extension it lives to the end of its ttl.
+    /// Defaults to the lock's default: one hour.
     #[must_use]
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.options.max_hold = Some(max_hold);
         self
     }
 
-    /// The resource's bytes; those of the first one, if there are several.
+    /// The resource's bytes; those of the first resource, if there are several.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
         &self.resource
@@ -213,8 +222,7 @@ impl LockRequest {
         self.several.as_deref()
     }
 
-    /// Everything that was set, for the lock that is asked. Authors of locks find more in
-    /// [`custom`](crate::custom).
+    /// What the request sets. Only a lock needs to read it: see [`custom`](crate::custom).
     #[must_use]
     pub fn options(&self) -> &RequestOptions {
         &self.options
@@ -277,13 +285,13 @@ impl LockRequest {
 /// For how long a lock is extended automatically, unless told otherwise.
 pub(crate) const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
 
-/// The most resources of one request: a script is to keep no server busy.
+/// The most resources of one request, so that a script does not keep a server busy.
 const MAX_RESOURCES: usize = 100;
 
 /// The longest key: resource and prefix together.
 const MAX_KEY_LEN: usize = 64 * 1024;
 
-/// Refuses a resource without a name, or one that is too long with its prefix.
+/// Refuses a resource that is empty, or too long with its prefix.
 pub(crate) fn check_len(prefix_len: usize, resource: &[u8]) -> Result<(), InvalidInput> {
     if resource.is_empty() {
         return Err(InvalidInput::ResourceEmpty);

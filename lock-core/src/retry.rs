@@ -2,11 +2,20 @@
 
 use std::time::Duration;
 
-/// How long a waiting acquire pauses between its attempts. The deadline, `max_wait`, ends the wait;
-/// a policy counts no attempts.
+/// How long an acquire that waits pauses between its attempts. The policy does not limit their
+/// number: the wait ends with the request's `max_wait`.
 ///
-/// Any duration is legal, zero included: then attempts follow each other without a pause, each
-/// bounded by the node timeout. Only after an outage there is always a pause, of 1 ms at least.
+/// Any duration is legal. With zero, attempts follow each other without a pause, each bounded by the
+/// node timeout; but after an outage there is always a pause, of at least 1 ms.
+///
+/// ```
+/// use std::time::Duration;
+/// use lock_core::{LockRequest, RetryPolicy};
+///
+/// let steady = RetryPolicy::new().delay(Duration::from_millis(20)).backoff(1);
+/// let request = LockRequest::new("invoice-7").retry(steady);
+/// assert_eq!(request.options().retry, Some(steady));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     delay: Duration,
@@ -15,13 +24,13 @@ pub struct RetryPolicy {
     jitter: Jitter,
 }
 
-/// How chance changes a pause, so that rivals do not move in lock-step.
+/// How chance changes a pause, so that rivals do not retry in lockstep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Jitter {
     /// Pauses are exact. Rivals that started together stay together.
     None,
-    /// A pause is chosen evenly between zero and the delay.
+    /// A pause is chosen uniformly between zero and the delay.
     #[default]
     Full,
 }
@@ -52,15 +61,15 @@ impl RetryPolicy {
     }
 
     /// The longest delay that backoff leads to. Defaults to 200 ms; a longer [`delay`](Self::delay)
-    /// wins.
+    /// takes precedence.
     #[must_use]
     pub fn max_delay(mut self, max_delay: Duration) -> Self {
         self.max_delay = max_delay;
         self
     }
 
-    /// What the delay is multiplied by after each attempt: 1 keeps it (0 counts as 1). Defaults
-    /// to 2.
+    /// The factor by which the delay grows after each attempt. With 1 it stays the same, and 0 counts
+    /// as 1. Defaults to 2.
     #[must_use]
     pub fn backoff(mut self, factor: u32) -> Self {
         self.backoff = factor;
@@ -90,7 +99,7 @@ impl RetryPolicy {
     }
 }
 
-/// `chance` as a share of `whole`; saturates instead of failing, whatever the numbers are.
+/// Returns the share `chance` of `whole`. It saturates instead of failing, whatever the numbers are.
 pub(crate) fn share(whole: Duration, chance: f64) -> Duration {
     let seconds = whole.as_secs_f64() * chance.clamp(0.0, 1.0);
     Duration::try_from_secs_f64(seconds)

@@ -21,7 +21,7 @@ where
     }
 }
 
-/// The body goes first, so that a result that is ready is kept.
+/// The body is polled first, so that a result that is ready is kept.
 async fn unless_lost<F, T>(guard: &LockGuard, body: F) -> Result<T, Loss>
 where
     F: AsyncFnOnce(&LockGuard) -> T,

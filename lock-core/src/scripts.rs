@@ -1,5 +1,5 @@
-//! The Lua scripts. They live here alone: backends send what [`Command::args`](crate::Command::args)
-//! gives them, in-process nodes never see them.
+//! The Lua scripts. They are nowhere else: backends send the words of
+//! [`Command::args`](crate::Command::args), and in-process nodes never see a script.
 
 use std::sync::OnceLock;
 

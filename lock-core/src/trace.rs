@@ -25,7 +25,7 @@ pub(crate) fn acquired(resource: &[u8], attempts: u32, waited: Duration, votes: 
     );
 }
 
-/// A contended lock is an everyday thing; everything else is an operator's business.
+/// A contended lock is normal; every other failure matters to operators.
 pub(crate) fn not_acquired(resource: &[u8], error: &AcquireError) {
     match error {
         AcquireError::Contended(contended) => tracing::debug!(
@@ -73,7 +73,7 @@ pub(crate) fn not_extended(key: &[u8], remaining: Duration, error: &dyn fmt::Dis
     );
 }
 
-/// `held` is asked only if somebody listens.
+/// `held` is called only if the event is enabled.
 pub(crate) fn released(key: &[u8], held: impl Fn() -> Duration, outcome: &'static str) {
     tracing::debug!(
         target: "lock_core",
@@ -94,7 +94,7 @@ pub(crate) fn answer(node: &str, operation: &'static str, error: Option<&NodeErr
     }
 }
 
-/// A release without a definite answer, which is sent again.
+/// A release that got no definite answer, and is sent again.
 pub(crate) fn owed(node: &str, key: &[u8]) {
     tracing::debug!(target: "lock_core", node, key = %Name(key), "release owed");
 }

@@ -7,19 +7,20 @@ use crate::error::InvalidInput;
 
 /// The lifetime of a lock's key: whole milliseconds, at least one, at most [`Ttl::MAX`].
 ///
-/// Redis counts lifetimes in whole milliseconds; a fraction is cut off, so that a holder never
-/// believes longer than the key lives.
+/// Redis counts lifetimes in whole milliseconds. A fraction is cut off, so that a holder never relies
+/// on a key for longer than it lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ttl(u64);
 
 impl Ttl {
     /// The shortest ttl: 1 ms.
     pub const MIN: Self = Self(1);
-    /// The longest ttl: 365 days. A longer one is nearly always a mistake of units, and far longer
-    /// ones overflow in servers.
+    /// The longest ttl: 365 days. A longer one is nearly always a mistake in the unit, and a far
+    /// longer one overflows in servers.
     pub const MAX: Self = Self(365 * 24 * 60 * 60 * 1000);
 
-    /// Takes a duration between [`Ttl::MIN`] and [`Ttl::MAX`]; fractions of a millisecond are cut.
+    /// Makes a ttl of a duration between [`Ttl::MIN`] and [`Ttl::MAX`]; fractions of a millisecond are
+    /// cut off.
     ///
     /// # Errors
     ///
@@ -34,13 +35,13 @@ impl Ttl {
         }
     }
 
-    /// In milliseconds.
+    /// The ttl in milliseconds.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// As a duration.
+    /// The ttl as a duration.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         Duration::from_millis(self.0)

@@ -3,7 +3,7 @@
 //! # Without a server
 //!
 //! [`MemoryNode`] answers as a Redis server does, inside the test's own process, and can be made to
-//! fail in the ways that a server fails. Under tokio's paused clock
+//! fail in the ways that servers fail. Under tokio's paused clock
 //! (`#[tokio::test(start_paused = true)]`) a test of hours takes milliseconds:
 //!
 //! ```
@@ -25,12 +25,12 @@
 //! let guard = locks.lock("invoice-17").await?;
 //! assert_eq!(nodes[1].get("invoice-17").as_deref(), Some(guard.token().as_bytes()));
 //!
-//! // Nobody extends the lock, so it ends.
+//! // Nothing extends the lock, so it ends.
 //! tokio::time::sleep(Duration::from_secs(31)).await;
 //! assert!(!guard.is_valid());
 //! assert!(nodes[1].keys().is_empty());
 //!
-//! // Of two that fail no majority is left: an outage, not contention.
+//! // When two fail, there is no majority left: an outage, not contention.
 //! nodes[1].set_fault(Fault::Refuse);
 //! assert!(locks.lock("invoice-17").await.is_err());
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -40,9 +40,9 @@
 //!
 //! # With real servers
 //!
-//! [`RedisServer`] starts a `redis-server` of the test's own, on Unix, which can be paused, killed
-//! and restarted, and leaves nothing behind. A [`FaultProxy`] before it breaks the connections in
-//! the ways that networks do, and knows what clients have asked for:
+//! [`RedisServer`] starts a `redis-server` for one test, on Unix, which can be paused, killed and
+//! restarted, and leaves nothing behind. A [`FaultProxy`] in front of it breaks the connections in
+//! the ways that networks do, and records the requests of the clients:
 //!
 //! ```no_run
 //! use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
@@ -51,8 +51,8 @@
 //! let proxy = FaultProxy::start(server.addr())?;
 //! // The lock under test connects to `proxy.addr()`, not to the server.
 //!
-//! proxy.set_fault(ProxyFault::CutBeforeReply); // The next request is done, and its reply lost.
-//! proxy.set_fault(ProxyFault::BlackHole); // Nothing arrives any more, nothing is closed.
+//! proxy.set_fault(ProxyFault::CutBeforeReply); // The next request is done, but its reply is lost.
+//! proxy.set_fault(ProxyFault::BlackHole); // Nothing arrives any more, and nothing is closed.
 //! proxy.heal();
 //!
 //! assert_eq!(proxy.open_connections(), 0);
@@ -60,15 +60,15 @@
 //! # Ok::<_, lock_testkit::ServerError>(())
 //! ```
 //!
-//! # For whoever writes a backend or a lock
+//! # For authors of backends and locks
 //!
-//! [`conformance!`] makes one test of each rule of [`RedisNode`](lock_core::RedisNode),
-//! [`lock_conformance!`] of each rule of [`DistributedLock`](lock_core::DistributedLock); see
-//! [`conformance`](mod@conformance). [`sim`] runs either in a deterministic simulator.
+//! [`conformance!`] tests a backend against each rule of [`RedisNode`](lock_core::RedisNode), and
+//! [`lock_conformance!`] a lock against each rule of [`DistributedLock`](lock_core::DistributedLock);
+//! see [`conformance`](mod@conformance). [`sim`] runs either in a deterministic simulator.
 //!
 //! # Features
 //!
-//! - `tokio`: `conformance::TokioDriver`. Off by default; switches `lock-core/tokio` on.
+//! - `tokio`: `conformance::TokioDriver`. Off by default; switches on `lock-core/tokio`.
 //! - `smol`: `conformance::SmolDriver`. Off by default.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

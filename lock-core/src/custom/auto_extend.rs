@@ -11,15 +11,16 @@ use crate::request::{LockRequest, MAX_HOLD};
 use crate::runtime::Runtime;
 use crate::ttl::Ttl;
 
-/// As [`guard`](super::guard), and extends the lock in the background if the request asks for that.
+/// Makes a guard of a lock that is held, and extends the lock in the background if the request asks
+/// for that.
 ///
-/// It is extended by `ttl`, in a task of its own on the runtime, until the guard is dropped, the lock
-/// is released or lost, or `max_hold` (one hour by default) is over.
+/// A task on the runtime then extends the lock to `ttl` again and again, until the guard is dropped,
+/// the lock is released or lost, or `max_hold` (one hour by default) is over.
 ///
 /// # Errors
 ///
-/// The request's `extend_interval` leaves no time for another try. The lock is released then, as if
-/// its guard were dropped.
+/// [`InvalidInput::ExtendInterval`]: the request's `extend_interval` leaves no time for another try.
+/// The lock is released then.
 pub fn guard_with_auto_extend(
     held: impl HeldLock,
     request: &LockRequest,

@@ -1,13 +1,16 @@
-//! For authors of locks: what a [`DistributedLock`](crate::DistributedLock) of your own is made of.
+//! For authors of locks: the parts that a [`DistributedLock`](crate::DistributedLock) is made of.
+//! Applications do not need them.
 //!
-//! A lock checks each request with [`validate`], reads the rest of it from
-//! [`LockRequest::options`], and makes a [`LockGuard`] of what it holds with [`guard`]: any
-//! [`HeldLock`]. With [`guard_with_auto_extend`] the guard extends the lock in the background, and a
-//! lock that takes one resource at a time serves requests for several with [`one_by_one`] and
-//! [`join`]. Requests that wait pause for as long as [`pause`] says.
+//! - [`validate`] checks a request, and [`LockRequest::options`] shows what it sets.
+//! - [`guard`] makes a [`LockGuard`] of a held lock, which is any [`HeldLock`];
+//!   [`guard_with_auto_extend`] also extends the lock in the background.
+//! - [`one_by_one`] and [`join`] serve requests for several resources with a lock that takes one at a
+//!   time.
+//! - [`pause`] says how long to wait between two attempts.
+//! - [`lease`] makes a [`Lease`] of a lock that can be handed over.
 //!
-//! `examples/custom_lock` of the repository is a lock made so, and the suite
-//! `lock_testkit::lock_conformance!` checks the rules on
+//! The repository has such a lock, on files, in `examples/custom_lock`. The suite
+//! `lock_testkit::lock_conformance!` checks a lock against the rules on
 //! [`DistributedLock`](crate::DistributedLock#rules).
 
 mod auto_extend;
@@ -32,8 +35,8 @@ pub fn guard(held: impl HeldLock) -> LockGuard {
     LockGuard::new(held)
 }
 
-/// Checks what every lock has to refuse before it sends anything. Returns the ttl: that of the
-/// request, or `default_ttl`.
+/// Checks a request for everything that no lock can serve, and returns its ttl, or `default_ttl` if it
+/// sets none. Call it before anything is sent (rule L6).
 ///
 /// # Errors
 ///
@@ -44,20 +47,20 @@ pub fn validate(request: &LockRequest, default_ttl: Duration) -> Result<Ttl, Inv
 }
 
 /// Splits a request into one for each resource, in the order of their bytes. Locking in this order
-/// cannot deadlock. For locks that take one resource at a time; [`join`] makes one guard of theirs.
+/// cannot deadlock. [`join`] makes one guard of those that the lock returns.
 pub fn one_by_one(request: &LockRequest) -> impl Iterator<Item = LockRequest> + use<> {
     request.one_by_one()
 }
 
-/// Returns how long to wait after attempt number `attempt` (the first is 1). `chance` is a random
-/// number in `0.0..1.0`.
+/// Returns how long to pause after attempt number `attempt`, where the first is 1. `chance` is a
+/// random number in `0.0..1.0`.
 #[must_use]
 pub fn pause(policy: &RetryPolicy, attempt: u32, chance: f64) -> Duration {
     policy.pause(attempt, chance)
 }
 
-/// Makes a lease of a lock that is held, for [`HeldLock::hand_over`]: who holds `resource` is known
-/// by `token`, the lock was acquired for `ttl`, and can be relied on for `remaining`.
+/// Makes a lease of a held lock, for [`HeldLock::hand_over`]. `token` names the owner, `ttl` is the
+/// lifetime that the lock was acquired with, and the lock can be relied on for `remaining`.
 pub fn lease(
     resource: impl Into<Vec<u8>>,
     token: impl Into<String>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{InvalidInput, NodeReports};
 use crate::display::Ms;
 
-/// Why a lock was not acquired. Whatever the failed attempts set is released.
+/// Why a lock was not acquired. Whatever the failed attempts have set is released.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -16,14 +16,14 @@ pub enum AcquireError {
     /// Enough nodes answered, and somebody else holds the lock or competes for it.
     #[error(transparent)]
     Contended(Contended),
-    /// Too few nodes answered to decide who holds the lock: an outage, no contention.
+    /// Too few nodes answered to decide who holds the lock: an outage, not contention.
     #[error(transparent)]
     Unavailable(Unavailable),
     /// A quorum granted the lock, but too late to rely on it, so it was released.
     #[error(transparent)]
     TooSlow(TooSlow),
     /// The lock was shut down, see [`Redlock::shutdown`](crate::Redlock::shutdown).
-    #[error("the lock was shut down, nothing can be acquired any more")]
+    #[error("the lock was shut down, it can no longer be acquired")]
     ShutDown,
 }
 
@@ -35,12 +35,12 @@ pub struct Contended {
     pub waited: Duration,
     /// How many attempts it made.
     pub attempts: u32,
-    /// The token of the one holder that a quorum of nodes named, if one did.
+    /// The token of the holder, if a quorum of nodes named the same one.
     pub holder: Option<Vec<u8>>,
-    /// How long the key that refused us lives at most, by the node that knows it longest, unless
-    /// it is extended or released; `None` if no node told, or the key lives for ever.
+    /// How long the holder's key lives at most, unless it is extended or released, by the node where
+    /// it lives longest; `None` if no node reported it, or the key has no expiry.
     pub holder_ttl: Option<Duration>,
-    /// What each node said in the last whole round.
+    /// The answers of all nodes in the last whole round.
     pub nodes: NodeReports,
 }
 
@@ -54,7 +54,7 @@ pub struct Unavailable {
     pub attempts: u32,
     /// How many nodes must answer.
     pub quorum: usize,
-    /// What each node said in the last whole round.
+    /// The answers of all nodes in the last whole round.
     pub nodes: NodeReports,
 }
 
@@ -68,7 +68,7 @@ pub struct TooSlow {
     pub attempts: u32,
     /// How long the last whole round took.
     pub took: Duration,
-    /// What of the ttl can be relied on, counted from before the first send.
+    /// For how much of the ttl the lock could be relied on, counted from before the first send.
     pub validity: Duration,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for Attempts {
     }
 }
 
-/// Nobody reads nanoseconds of a wait.
+/// To a tenth of a millisecond, since the nanoseconds of a wait mean nothing to a reader.
 fn round(duration: Duration) -> Duration {
     Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX) / 100 * 100)
 }

@@ -15,32 +15,32 @@ pub enum ExtendError {
     /// answered that it is not ours.
     #[error("the lock is no longer held")]
     Lost,
-    /// Too few nodes answered. The lock is still held for what remained of its validity; it can
-    /// be extended again.
+    /// Too few nodes answered. The lock is still held for what remains of its validity, and can be
+    /// extended again.
     #[error("too few nodes answered, {quorum} are needed: {nodes}")]
     Unavailable {
         /// How many nodes must answer yes.
         quorum: usize,
-        /// What each node said.
+        /// The answers of all nodes.
         nodes: NodeReports,
     },
 }
 
-/// Why a release could not say that it ended a held lock.
+/// Why a release cannot confirm that the lock was held to the end.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The lock was no longer held when the release came: it had expired, or somebody removed it.
-    /// Whoever holds it now is untouched.
+    /// The lock was no longer held when it was released: it had expired, or somebody deleted it. A
+    /// holder that has it now keeps it.
     #[error("the lock was no longer held")]
     NotHeld,
-    /// Too few nodes answered. The release goes on in the background until they answer or the
-    /// ttl ends; it can also be called again.
+    /// Too few nodes answered. The release goes on in the background until they answer or the ttl
+    /// ends. It can also be called again.
     #[error("too few nodes answered, {quorum} are needed: {nodes}")]
     Unavailable {
         /// How many nodes must answer.
         quorum: usize,
-        /// What each node said.
+        /// The answers of all nodes.
         nodes: NodeReports,
     },
 }
@@ -49,7 +49,7 @@ pub enum ReleaseError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// Its validity ended, and nothing had extended it by then.
+    /// Its validity ended before anything extended it.
     Expired,
     /// A quorum of nodes answered, before the validity ended, that the lock is not ours any more:
     /// it was deleted there, or somebody else holds it.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::display::Ms;
 
-/// A value that cannot work, named together with the limit it broke. Nothing was sent.
+/// A value that cannot work, with the limit that it breaks. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidInput {
-    /// The ttl is below what Redis can count.
+    /// The ttl is shorter than the shortest that Redis can count.
     #[error("ttl {} is below the minimum of 1 ms", Ms(*ttl))]
     TtlTooShort {
         /// The ttl given.
@@ -20,7 +20,7 @@ pub enum InvalidInput {
         /// The ttl given.
         ttl: Duration,
     },
-    /// The ttl would be used up before anybody could rely on the lock.
+    /// The ttl would be used up before the lock could be relied on.
     #[error(
         "ttl {} leaves no validity: clock drift takes {} of it and the node timeout {}",
         Ms(*ttl), Ms(*drift), Ms(*node_timeout)
@@ -28,7 +28,7 @@ pub enum InvalidInput {
     TtlLeavesNothing {
         /// The ttl given.
         ttl: Duration,
-        /// The allowance for clocks of different rate.
+        /// The allowance for clocks that run at different rates.
         drift: Duration,
         /// How long a node may take to answer.
         node_timeout: Duration,
@@ -41,7 +41,8 @@ pub enum InvalidInput {
         /// The ttl that it must not exceed.
         ttl: Duration,
     },
-    /// Extensions would come so rarely that one failure loses the lock, or without a pause.
+    /// Extensions would follow each other without a pause, or so rarely that one failure loses the
+    /// lock.
     #[error(
         "extend_interval {} is outside 1 ms..={} (two thirds of the validity)",
         Ms(*interval), Ms(*max)
@@ -52,13 +53,13 @@ pub enum InvalidInput {
         /// The longest one for this ttl.
         max: Duration,
     },
-    /// A lock needs a name.
+    /// The resource has no name.
     #[error("resource is empty, at least 1 byte is needed")]
     ResourceEmpty,
-    /// A request for several resources names none.
+    /// The request is for several resources and names none.
     #[error("no resources given, at least 1 is needed")]
     NoResources,
-    /// A request names more resources than one command can carry.
+    /// The request names more resources than one command may have.
     #[error("{count} resources given, above the maximum of {max}")]
     TooManyResources {
         /// How many were given.
@@ -66,7 +67,7 @@ pub enum InvalidInput {
         /// How many there may be.
         max: usize,
     },
-    /// A request names a resource twice.
+    /// The request names a resource twice.
     #[error("resource {resource:?} is listed twice")]
     DuplicateResource {
         /// The resource, as text.
@@ -82,11 +83,11 @@ pub enum InvalidInput {
     },
 }
 
-/// Settings that no lock can be built from. Nothing was sent.
+/// Why a lock cannot be built with these settings. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// There is no node to ask.
+    /// There are no nodes to ask.
     #[error("no nodes given, at least 1 is needed")]
     NoNodes,
     /// There are more nodes than the algorithm supports.
@@ -103,7 +104,7 @@ pub enum BuildError {
         /// The label that two nodes share.
         label: String,
     },
-    /// A quorum that two holders could reach at once, or that nobody could.
+    /// Two holders could reach this quorum at once, or no holder ever could.
     #[error("quorum {quorum} is outside {}..={nodes} for {nodes} nodes", nodes / 2 + 1)]
     Quorum {
         /// The quorum given.
@@ -111,19 +112,19 @@ pub enum BuildError {
         /// The number of nodes.
         nodes: usize,
     },
-    /// A drift factor that is no share of the ttl.
+    /// The drift factor is not in `0.0..1.0`.
     #[error("drift factor {factor} is outside 0..1")]
     DriftFactor {
         /// The factor given.
         factor: f64,
     },
-    /// A node that may take no time can never answer.
+    /// No node could answer within this timeout.
     #[error("{setting} is 0 ms, it must be longer")]
     ZeroTimeout {
         /// The setting's name.
         setting: &'static str,
     },
-    /// A default for requests that no request could be made with.
+    /// A default for requests cannot work with any request.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
 }

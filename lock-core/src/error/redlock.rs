@@ -1,4 +1,4 @@
-//! What only a Redlock can do, and why it did not: resuming a lease, a forced release, a shutdown.
+//! Errors of what only a Redlock can do: resuming a lease, a forced release, a shutdown.
 
 use std::time::Duration;
 
@@ -9,26 +9,25 @@ use crate::display::Ms;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The lease is not one of a Redlock: its token is no UUID. Nothing was sent.
-    #[error("the lease's token is no UUID")]
+    /// The lease is not one of a Redlock: its token is not a UUID. Nothing was sent.
+    #[error("the lease's token is not a UUID")]
     Token,
     /// The lease's resource or ttl cannot work. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
-    /// The lock is no longer held by this lease: it expired, or was released.
+    /// The lease's lock is no longer held: it expired or was released.
     #[error("the lease's lock is no longer held")]
     Lost,
-    /// Too few nodes answered. The lease stands as it was, and can be resumed again while its time
-    /// lasts.
+    /// Too few nodes answered. The lease is unchanged, and can be resumed as long as it lasts.
     #[error("too few nodes answered, {quorum} are needed: {nodes}")]
     Unavailable {
         /// How many nodes must answer yes.
         quorum: usize,
-        /// What each node said.
+        /// The answers of all nodes.
         nodes: NodeReports,
     },
     /// The lock was shut down, see [`Redlock::shutdown`](crate::Redlock::shutdown).
-    #[error("the lock was shut down, nothing can be resumed any more")]
+    #[error("the lock was shut down, its leases can no longer be resumed")]
     ShutDown,
 }
 
@@ -42,33 +41,34 @@ impl From<ExtendError> for ResumeError {
     }
 }
 
-/// Why a forced release may not have freed a lock.
+/// Why a forced release has perhaps not freed a lock.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
-    /// The resource cannot work. Nothing was sent.
+    /// The resource is empty or too long. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
-    /// Too few nodes deleted the key, or had none. A key of another type is no lock, and stays.
-    #[error("too few nodes are free now, {quorum} are needed: {nodes}")]
+    /// The lock is free at too few nodes: the others did not answer, or have a key of another type,
+    /// which is not a lock and stays.
+    #[error("the lock is free at too few nodes, {quorum} are needed: {nodes}")]
     Unavailable {
-        /// How many nodes must be free.
+        /// At how many nodes it must be free.
         quorum: usize,
-        /// What each node said.
+        /// The answers of all nodes.
         nodes: NodeReports,
     },
 }
 
-/// Locks that a shutdown could not release for certain. They end with their ttl at the latest.
+/// Some locks that a shutdown could not release for certain. They end with their ttl at the latest.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{unreleased} locks were not released within {}", Ms(*within))]
 #[non_exhaustive]
 pub struct ShutdownError {
-    /// How many.
+    /// How many locks.
     pub unreleased: usize,
-    /// How long it was tried.
+    /// For how long the shutdown tried.
     pub within: Duration,
-    /// What the first of them came to, if it came to anything.
+    /// Why the first of them was not released, if its release ended in that time.
     #[source]
     pub source: Option<ReleaseError>,
 }

@@ -1,4 +1,4 @@
-//! What each node said, for errors.
+//! The answer of each node, for errors.
 
 use std::error::Error;
 use std::fmt;
@@ -7,32 +7,32 @@ use std::{slice, vec};
 
 use crate::node::NodeError;
 
-/// One node's part in an operation that failed.
+/// The answer of one node in an operation that failed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeReport {
     /// The node's label.
     pub label: Arc<str>,
-    /// What it said.
+    /// Its answer.
     pub vote: NodeVote,
 }
 
-/// What a node said to an operation.
+/// How a node answered an operation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum NodeVote {
-    /// Yes.
+    /// It said yes.
     Granted,
-    /// No: somebody else holds the lock there, or the lock is gone there.
+    /// It said no: somebody else holds the lock there, or the lock is gone there.
     Refused,
-    /// Neither, for this cause.
+    /// It did not answer, or answered with an error.
     Failed(NodeError),
-    /// It was not asked, or its answer was not waited for, since the outcome was certain.
+    /// It was not asked, or its answer was not waited for, because the outcome was certain.
     Open,
 }
 
 impl NodeReport {
-    /// The report of one node, for locks that are not made by this crate.
+    /// A report of one node, for locks of other crates.
     pub fn new(label: impl Into<Arc<str>>, vote: NodeVote) -> Self {
         Self {
             label: label.into(),
@@ -61,7 +61,7 @@ impl fmt::Display for NodeReport {
     }
 }
 
-/// What all nodes said, in the configured order. Displays as one line.
+/// The answers of all nodes, in the configured order. They display as one line.
 #[derive(Clone, Debug, Default)]
 pub struct NodeReports(Vec<NodeReport>);
 
@@ -83,7 +83,7 @@ impl NodeReports {
         self.0.len()
     }
 
-    /// Returns whether there is no report at all, as from a lock without nodes.
+    /// Returns whether there are no reports, as from a lock that has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

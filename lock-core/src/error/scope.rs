@@ -1,31 +1,29 @@
-//! Why a scoped run did not come to a good end.
+//! Errors of `with_lock`.
 
 use std::fmt;
 
 use super::{AcquireError, Loss, ReleaseError};
 
-/// Why [`with_lock`](crate::DistributedLockExt::with_lock) did not come to a good end. `T` is what
-/// the body returns.
+/// Why [`with_lock`](crate::DistributedLockExt::with_lock) failed. `T` is what the body returns.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WithLockError<T> {
     /// The lock was not acquired. The body never ran.
     Acquire(AcquireError),
-    /// The lock was lost, and the body was dropped before it came to its end.
+    /// The lock was lost, and the body was dropped before it ended.
     Lost(Loss),
-    /// The body came to its end. Then the lock turned out to be lost
-    /// ([`ReleaseError::NotHeld`]), so that others may have run at the same time, or it could not be
-    /// released for certain.
+    /// The body ended. Then the lock turned out to be lost ([`ReleaseError::NotHeld`]), so that
+    /// another holder may have worked at the same time, or it could not be released for certain.
     NotReleased {
         /// What the body returned.
         output: T,
-        /// What came of the release.
+        /// Why the release failed.
         error: ReleaseError,
     },
 }
 
 impl<T> WithLockError<T> {
-    /// What the body returned, if it came to its end.
+    /// Returns what the body returned, if it ended.
     pub fn into_output(self) -> Option<T> {
         match self {
             Self::NotReleased { output, .. } => Some(output),
@@ -44,7 +42,7 @@ impl<T> fmt::Display for WithLockError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acquire(error) => error.fmt(f),
-            Self::Lost(loss) => write!(f, "stopped half-way: {loss}"),
+            Self::Lost(loss) => write!(f, "stopped halfway: {loss}"),
             Self::NotReleased { error, .. } => write!(f, "done, but {error}"),
         }
     }

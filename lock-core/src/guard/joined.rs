@@ -11,10 +11,10 @@ use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
 
-/// Makes one guard of several, for a lock that takes several resources one after the other.
+/// Joins several guards into one, for a lock that takes several resources one after the other.
 ///
-/// It stands for all of them: it is valid while all are, and lost when one is. It has the resource
-/// and the token of the first.
+/// The guard is valid while all of them are, and lost when one of them is. It shows the resource and
+/// the token of the first.
 pub fn join(guards: Vec<LockGuard>) -> LockGuard {
     LockGuard::new(Joined { guards })
 }
@@ -49,7 +49,7 @@ impl HeldLock for Joined {
 
     fn lost(&self) -> BoxFuture<'static, Loss> {
         let lost = self.guards.iter().map(LockGuard::lost);
-        // Of no guards none is ever lost.
+        // A lock of no guards is never lost.
         let lost = select_all(lost.chain([Box::pin(pending()) as BoxFuture<'static, Loss>]));
         Box::pin(async { lost.await.0 })
     }
@@ -62,7 +62,7 @@ impl HeldLock for Joined {
         let extended = join_all(self.guards.iter().map(|guard| guard.extend(ttl))).await;
         let is_lost = |result: &Result<(), _>| matches!(result, Err(ExtendError::Lost));
         if extended.iter().any(is_lost) {
-            // Nothing stands of the others either, whatever came of them.
+            // The whole is lost then, even if the others were extended.
             return Err(ExtendError::Lost);
         }
         extended.into_iter().collect()
@@ -74,6 +74,6 @@ impl HeldLock for Joined {
     }
 
     fn release_in_background(&self) {
-        // The guards are dropped right after this, and each does so.
+        // The guards are dropped right after this, and each of them does so.
     }
 }

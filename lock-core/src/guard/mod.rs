@@ -1,4 +1,4 @@
-//! What a holder has in hand.
+//! The guard of a held lock.
 
 mod joined;
 
@@ -16,12 +16,33 @@ pub use joined::join;
 
 /// A lock that is held. Dropping the guard releases the lock.
 ///
-/// Dropping starts the release in the background, from any thread, and never blocks; if the
-/// runtime has ended by then, the ttl ends the lock. [`release`](Self::release) is the better end,
-/// because it waits and can say what came of it.
+/// ```
+/// use std::time::Duration;
+/// use lock_core::{DistributedLockExt, Redlock};
+/// # use lock_testkit::MemoryNode;
 ///
-/// The guard is no proof for ever: check [`is_valid`](Self::is_valid) before each step that must
-/// not overlap with another holder's.
+/// # futures::executor::block_on(async {
+/// let locks = Redlock::new(MemoryNode::several(5))?;
+/// let guard = locks.lock("invoice-7").await?;
+/// // ... read the invoice ...
+/// if guard.remaining() < Duration::from_secs(5) {
+///     guard.extend(Duration::from_secs(30)).await?;
+/// }
+/// if guard.is_valid() {
+///     // ... pay ...
+/// }
+/// guard.release().await?; // says whether the lock was held to the end
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
+/// Dropping starts the release in the background, from any thread, and never blocks; if the
+/// runtime has ended by then, the lock ends with its ttl. [`release`](Self::release) is the better
+/// end, because it waits and returns the outcome.
+///
+/// Holding a guard does not prove that the lock is still valid: check
+/// [`is_valid`](Self::is_valid) before each step that must not overlap with another holder's, or let
+/// [`with_lock`](crate::DistributedLockExt::with_lock) stop the work when the lock is lost.
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
     held: Arc<dyn HeldLock>,
@@ -35,50 +56,52 @@ impl LockGuard {
         }
     }
 
-    /// What stands behind the guard, for a task that must not keep it alive.
+    /// The lock behind the guard, for a task that must not keep it alive.
     pub(crate) fn downgrade(&self) -> Weak<dyn HeldLock> {
         Arc::downgrade(&self.held)
     }
 
-    /// The resource that is locked, without the lock's prefix.
+    /// The resource that is locked, without the lock's prefix; the first one, if there are several.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
         self.held.resource()
     }
 
-    /// The random owner value. It does not grow with time, so it is no fencing token.
+    /// The random value that names the owner. It does not grow with time, so it is not a fencing
+    /// token. Anybody who knows it can release the lock.
     #[must_use]
     pub fn token(&self) -> &str {
         self.held.token()
     }
 
-    /// For how long the lock can still be relied on; zero if not at all.
+    /// Returns for how long the lock can still be relied on: zero once it is lost or released.
     ///
-    /// It is judged from the local monotonic clock alone, so it is right at once after a stall,
-    /// before any network answer.
+    /// This is judged by the local monotonic clock alone, so it is right even directly after a stall
+    /// of the process, before any answer from the network.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.held.remaining()
     }
 
-    /// Whether the lock can still be relied on at this moment.
+    /// Returns whether the lock can be relied on at this moment.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         !self.remaining().is_zero()
     }
 
-    /// How many nodes hold the lock as far as known. Grants that come after the quorum count too.
+    /// Returns how many nodes hold the lock, as far as known. Grants that come after the quorum count
+    /// too.
     #[must_use]
     pub fn votes(&self) -> Votes {
         self.held.votes()
     }
 
-    /// Ends when the lock is lost, whatever the network does: at the earlier of the end of its
-    /// validity and a quorum's answer that it is not ours. It never ends for a lock that is
-    /// released, so wait for it beside something else.
+    /// Waits until the lock is lost: until its validity ends or a quorum of nodes answers that it is
+    /// not ours, whichever comes first and whatever the network does. The future never ends for a
+    /// lock that is released, so `select!` it with something else.
     ///
-    /// The future owns what it needs, so that a task of its own can wait for it. As a timer it may
-    /// be late on a busy machine; [`is_valid`](Self::is_valid) never is.
+    /// It borrows nothing, so another task can wait for it. Like any timer it may be late on a busy
+    /// machine; [`is_valid`](Self::is_valid) never is.
     ///
     /// # Cancel safety
     ///
@@ -88,39 +111,39 @@ impl LockGuard {
         self.held.lost()
     }
 
-    /// Makes data of the lock, for another task or process to go on with, see [`Lease`]. From then on
-    /// nobody extends it, and it ends with its ttl unless it is resumed.
+    /// Turns the held lock into data, with which another task or process can go on: see [`Lease`].
+    /// From then on nothing extends the lock, and it ends with its ttl unless the lease is resumed.
     ///
-    /// `None` if the lock is not valid any more, or cannot be handed over; it is released then.
+    /// Returns `None` if the lock is no longer valid or cannot be handed over; it is released then.
     #[must_use = "without the lease nobody can release the lock"]
     pub fn into_lease(self) -> Option<Lease> {
         self.held.hand_over()
     }
 
-    /// Makes the lock live for `ttl` from now on, unless it lives longer already.
-    ///
-    /// After [`ExtendError::Unavailable`] the old validity still stands. After
-    /// [`ExtendError::Lost`] the guard is no longer valid, and nothing revives it.
+    /// Extends the lock, so that it lives for `ttl` from now on unless it lives longer already.
     ///
     /// # Errors
     ///
-    /// [`ExtendError`].
+    /// [`ExtendError::Invalid`] for a ttl that cannot work; nothing was sent.
+    /// [`ExtendError::Unavailable`] if too few nodes answered; the old validity still stands.
+    /// [`ExtendError::Lost`] if the lock is no longer held; nothing revives it.
     ///
     /// # Cancel safety
     ///
-    /// A dropped call may or may not have extended the keys; the validity stays the old one.
+    /// A dropped call may or may not have extended the keys; the guard keeps the old validity.
     pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
         self.held.extend(ttl).await
     }
 
-    /// Releases the lock and says what came of it. Idempotent: after a definite answer another
-    /// call gives the same answer without asking again. The guard is not valid from the call on.
+    /// Releases the lock and returns the outcome. From the call on the guard is not valid. Once the
+    /// outcome is definite, another call returns the same one without asking the nodes again.
     ///
     /// With `hold_at_least` the lock stays taken for what is left of that time.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`].
+    /// [`ReleaseError::NotHeld`] if the lock was lost before it was released.
+    /// [`ReleaseError::Unavailable`] if too few nodes answered; the release goes on in the background.
     ///
     /// # Cancel safety
     ///

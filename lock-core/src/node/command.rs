@@ -1,4 +1,4 @@
-//! What the algorithm asks of a node.
+//! The commands that the algorithm sends to a node.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -9,12 +9,12 @@ use super::Operation;
 use super::encoded::Encoded;
 use crate::scripts::{self, Script};
 
-/// One command for one node: an [`Operation`] and how its script travels.
+/// One command for one node: an [`Operation`], and whether its script goes by digest or by source.
 ///
-/// It has two faces. A network backend sends [`args`](Self::args), a complete Redis command of
-/// plain words. An in-process node matches on [`operation`](Self::operation) and never looks at a
-/// script. A command owns all it holds, because a call outlives the caller who gave up on it;
-/// cloning is cheap.
+/// It has two faces. A network backend sends [`args`](Self::args), a complete Redis command as plain
+/// words. An in-process node matches on [`operation`](Self::operation) and never looks at a script.
+/// A command owns everything in it, because a call outlives a caller that gave up on it. Cloning it
+/// is cheap.
 #[derive(Clone, Debug)]
 pub struct Command {
     shared: Arc<Shared>,
@@ -50,9 +50,9 @@ impl Command {
         &self.shared.operation
     }
 
-    /// The same command with the source of its script (`EVAL`) instead of its digest (`EVALSHA`),
-    /// for a server that answered `NOSCRIPT`. The core does this by itself; a backend needs it
-    /// only for commands of its own making, such as the releases of rule N12.
+    /// Returns the same command with the source of its script (`EVAL`) instead of its digest
+    /// (`EVALSHA`), for a server that answered `NOSCRIPT`. The core does this by itself; a backend
+    /// needs it only for commands that it makes itself, such as the releases of rule N12.
     #[must_use]
     pub fn with_source(&self) -> Self {
         Self::new(self.operation().clone(), true)
@@ -67,15 +67,15 @@ impl Command {
         self.shared.encoded.get_or_make(|| encode(self))
     }
 
-    /// Whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
+    /// Returns whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
     pub(crate) fn is_digest(&self) -> bool {
         !self.shared.with_source && self.operation().script().is_some()
     }
 
-    /// The words of the command, its name first, ready for a client's "send these words".
+    /// Returns the words of the command, its name first, as a client sends them.
     ///
-    /// A script's keys are always passed as `KEYS`, so that clusters and servers that refuse
-    /// undeclared keys can route and check them.
+    /// A script's keys are always passed as `KEYS`, so that clusters can route them, and servers that
+    /// refuse undeclared keys can check them.
     #[must_use]
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
         match self.operation() {
@@ -166,7 +166,7 @@ fn number<'a>(value: u64) -> Cow<'a, [u8]> {
     Cow::Owned(value.to_string().into_bytes())
 }
 
-/// Rounds up: a key that shall live on must not vanish early.
+/// Rounds up, since a key that is to be kept must not expire early.
 fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use super::{Operation, Reply};
 
-/// What is known of the fate of a command that got no [`Reply`].
+/// What is known about the fate of a command that got no [`Reply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeErrorKind {
-    /// Surely nothing left this process and nothing will: no connection, a pause before the next
-    /// connect, a full queue. The only kind after which no release is owed.
+    /// Nothing left this process and nothing will, for certain: there was no connection, a pause
+    /// before the next connect, a full queue. The only kind after which no release is owed.
     NotSent,
-    /// No answer came in time. The command may run yet.
+    /// No answer came in time. The command may still run.
     NoAnswer,
     /// The connection broke before the answer. The command may have run.
     Connection,
     /// The server answered with an error, see [`NodeError::code`].
     Server,
-    /// The server answered something that no such command is answered with.
+    /// The server's answer does not belong to such a command.
     UnexpectedReply,
     /// The node cannot do this at all.
     Unsupported,
@@ -28,8 +28,8 @@ pub enum NodeErrorKind {
 
 /// The failure of one call to one node.
 ///
-/// `Display` says what happened; the transport's cause is in [`source`](Error::source) and not
-/// repeated. Cheap to clone.
+/// `Display` says what happened; the cause in the transport is in [`source`](Error::source) and is
+/// not repeated. Cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct NodeError {
     kind: NodeErrorKind,
@@ -46,7 +46,7 @@ impl NodeError {
         }
     }
 
-    /// Surely nothing was sent: [`NodeErrorKind::NotSent`].
+    /// Nothing was sent, for certain: [`NodeErrorKind::NotSent`].
     pub fn not_sent(message: impl Into<Arc<str>>) -> Self {
         Self::new(NodeErrorKind::NotSent, message)
     }
@@ -85,7 +85,7 @@ impl NodeError {
         )
     }
 
-    /// The node has no way to subscribe: [`NodeErrorKind::Unsupported`].
+    /// The node cannot subscribe to a channel: [`NodeErrorKind::Unsupported`].
     #[must_use]
     pub fn cannot_listen() -> Self {
         Self::new(NodeErrorKind::Unsupported, "this node cannot listen")
@@ -98,7 +98,7 @@ impl NodeError {
         self
     }
 
-    /// What is known of the command's fate.
+    /// What is known about the command's fate.
     #[must_use]
     pub fn kind(&self) -> NodeErrorKind {
         self.kind
@@ -115,8 +115,8 @@ impl NodeError {
         (!code.is_empty() && code.bytes().all(shaped)).then_some(code)
     }
 
-    /// Whether the server refused for lack of permission (credentials or ACL): trying again does
-    /// not help before somebody changes the configuration.
+    /// Returns whether the server refused the command for lack of permission (credentials or ACL).
+    /// Trying again does not help before the configuration is changed.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         match self.code() {
@@ -127,12 +127,12 @@ impl NodeError {
         }
     }
 
-    /// Whether a node of a cluster refused a command with keys of several slots.
+    /// Returns whether a node of a cluster refused a command with keys of several slots.
     pub(crate) fn is_cross_slot(&self) -> bool {
         self.code() == Some("CROSSSLOT")
     }
 
-    /// Whether the server does not know the script: then nothing ran.
+    /// Returns whether the server does not know the script, so that nothing ran.
     pub(crate) fn is_no_script(&self) -> bool {
         self.code() == Some("NOSCRIPT")
     }

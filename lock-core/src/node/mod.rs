@@ -1,4 +1,5 @@
-//! One independent Redis server, as the algorithm sees it: [`RedisNode`] and what goes over it.
+//! For backend authors: one independent Redis server as the algorithm sees it, [`RedisNode`], with its
+//! commands and replies.
 
 mod command;
 mod encoded;
@@ -25,16 +26,56 @@ pub use token::Token;
 
 /// Sends commands to one Redis server.
 ///
-/// This is the whole interface between the algorithm and a Redis client. A backend for another
-/// client sends [`Command::args`], turns the answer into a [`Reply`] and failures into a
-/// [`NodeError`]; most of its lines are for the rules below when a connection breaks. The suite
+/// This is the whole interface between the algorithm and a Redis client. A backend for a client
+/// sends [`Command::args`], turns the answer into a [`Reply`] and a failure into a [`NodeError`];
+/// most of its code is for keeping the rules below when a connection breaks. The suite
 /// `lock_testkit::conformance!` checks them. Implementations carry `#[async_trait]` of the crate
 /// `async-trait`.
 ///
+/// A wrapper around another node is the simplest one:
+///
+/// ```
+/// use std::time::Duration;
+/// use async_trait::async_trait;
+/// use lock_core::node::Subscription;
+/// use lock_core::{Command, DistributedLockExt, NodeError, RedisNode, Redlock, Reply};
+/// # use lock_testkit::MemoryNode;
+///
+/// /// Prints every command that did not work.
+/// #[derive(Debug)]
+/// struct Printing<N>(N);
+///
+/// #[async_trait]
+/// impl<N: RedisNode> RedisNode for Printing<N> {
+///     async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+///         let answer = self.0.execute(command, within).await;
+///         if let Err(error) = &answer {
+///             println!("{}: {}: {error}", self.label(), command.operation().name());
+///         }
+///         answer
+///     }
+///
+///     async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+///         self.0.subscribe(channel).await
+///     }
+///
+///     fn label(&self) -> &str {
+///         self.0.label()
+///     }
+/// }
+///
+/// # futures::executor::block_on(async {
+/// let locks = Redlock::new(MemoryNode::several(3).into_iter().map(Printing))?;
+/// let guard = locks.lock("invoice-7").await?;
+/// # guard.release().await?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
 /// # Rules
 ///
-/// The algorithm is only as safe as the nodes that it talks to. An implementation keeps these
-/// rules; the numbers are used by docs and tests.
+/// The algorithm is only as safe as the nodes that it talks to. Every implementation keeps these
+/// rules; docs and tests refer to them by number.
 ///
 /// - **N1** A command takes effect atomically, or not at all.
 /// - **N2** `Ok` carries what the server answered to this very command.
@@ -67,30 +108,38 @@ pub use token::Token;
 pub trait RedisNode: Debug + Send + Sync + 'static {
     /// Sends the command, at most once, and answers within about `within`.
     ///
-    /// The algorithm keeps a timer of its own, so `within` is there to bound what the caller
-    /// cannot see: a client's own timeout, a pool's checkout, a connect that runs.
+    /// The algorithm has a timer of its own, so `within` is there to bound what the caller cannot
+    /// see: a timeout of the client, a pool's checkout, a connect that is under way.
     ///
     /// # Errors
     ///
-    /// A [`NodeError`] says what is known of the command's fate, see N3 and N10.
+    /// A [`NodeError`] says what is known about the command's fate, see N3 and N10.
+    ///
+    /// # Cancel safety
+    ///
+    /// See N6: the command of a dropped call may still take effect.
     async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError>;
 
     /// Listens for wake-ups on a pub/sub channel.
     ///
     /// # Errors
     ///
-    /// A node that cannot listen says so with [`NodeError::cannot_listen`]; waiting then falls
-    /// back to timers.
+    /// [`NodeError::cannot_listen`] from a node that cannot listen; waiting then falls back to timers.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call leaves no subscription behind.
     async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError>;
 
     /// Where the node is, without secrets: `127.0.0.1:6379`.
     ///
-    /// It names the node in errors, and two nodes of one lock must not share it: the same server
-    /// would vote twice.
+    /// It names the node in errors. Two nodes of one lock must not have the same label: the same
+    /// server would vote twice.
     fn label(&self) -> &str;
 }
 
-/// Forwards to the node inside, whose futures need none around them.
+/// Forwards to the node inside, and returns its future as it is: another one around it would be
+/// another box.
 macro_rules! forward {
     ($($pointer:ident),*) => {
         $(#[async_trait]

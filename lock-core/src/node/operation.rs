@@ -7,7 +7,7 @@ use super::Token;
 use crate::scripts::{self, Script};
 use crate::ttl::Ttl;
 
-/// What a [`Command`](super::Command) asks for, and what it is answered with.
+/// What a [`Command`](super::Command) asks for, and how a server answers it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Operation {
@@ -21,11 +21,11 @@ pub enum Operation {
         /// The key's lifetime.
         ttl: Ttl,
     },
-    /// The same by script, which also tells who holds the lock.
+    /// Acquires by a script, which also reports the holder.
     ///
-    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then). Else
-    /// an array of the holder's token (`Nil` if the key is no string; cut to 128 bytes) and
-    /// the key's PTTL in ms (-1 if it has none).
+    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then).
+    /// Otherwise it answers an array of the holder's token (cut to 128 bytes; `Nil` if the key is not
+    /// a string) and the key's PTTL in ms (-1 if it has no expiry).
     AcquireOrReport {
         /// The lock's key.
         key: Arc<[u8]>,
@@ -44,22 +44,22 @@ pub enum Operation {
     },
     /// Deletes the key if it still holds the token.
     ///
-    /// With `keep` above zero, the key is not deleted but its lifetime cut to `keep`, if it is
-    /// longer. Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
+    /// With `keep` above zero, the key is not deleted; its lifetime is cut to `keep` if it is longer.
+    /// Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
     /// if it holds something else.
     Release {
         /// The lock's key.
         key: Arc<[u8]>,
         /// The value to compare with.
         token: Token,
-        /// How much longer the key shall live; zero deletes it. Fractions of a millisecond count
-        /// as a whole one.
+        /// For how much longer the key is to live; zero deletes it. A fraction of a millisecond
+        /// counts as a whole one.
         keep: Duration,
     },
-    /// Sets all keys if all are free or hold this very token, else none.
+    /// Sets all keys if each of them is free or holds this very token, and none of them otherwise.
     ///
-    /// Answers as [`AcquireOrReport`](Self::AcquireOrReport); who is told is the holder of the first key
-    /// that is not free.
+    /// Answers as [`AcquireOrReport`](Self::AcquireOrReport) does, and reports the holder of the first
+    /// key that is not free.
     AcquireAll {
         /// The locks' keys, at least one and no two the same; on a cluster, of one slot.
         keys: Arc<[Arc<[u8]>]>,
@@ -68,8 +68,8 @@ pub enum Operation {
         /// The keys' lifetime.
         ttl: Ttl,
     },
-    /// Does for each key what a [`Release`](Self::Release) does. Answers an array with one integer
-    /// for each key, as there.
+    /// Does for each key what a [`Release`](Self::Release) does for one. Answers an array with the
+    /// integer of such a release for each key.
     ReleaseAll {
         /// The locks' keys; on a cluster, of one slot.
         keys: Arc<[Arc<[u8]>]>,
@@ -78,15 +78,15 @@ pub enum Operation {
         /// As for a `Release`.
         keep: Duration,
     },
-    /// Tells who holds the lock, and changes nothing.
+    /// Reports the holder, and changes nothing.
     ///
-    /// Answers `Int(0)` if there is no key, else an array as an
+    /// Answers `Int(0)` if there is no key, otherwise an array like that of an
     /// [`AcquireOrReport`](Self::AcquireOrReport) that was refused.
     Inspect {
         /// The lock's key.
         key: Arc<[u8]>,
     },
-    /// Deletes the key, whoever holds it, unless it is of another type: that is no lock.
+    /// Deletes the key, regardless of its holder, unless it is of another type: that is not a lock.
     ///
     /// Answers `Int(1)` if the key was deleted, `Int(0)` if there is no key, `Int(-1)` if it is of
     /// another type.
@@ -108,7 +108,7 @@ pub struct ExtendEntry {
 }
 
 impl Operation {
-    /// A name for messages and logs.
+    /// Returns a name for messages and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -122,7 +122,8 @@ impl Operation {
         }
     }
 
-    /// The key that decides the connection (rule N12): the first one, if there are several.
+    /// Returns the key that decides about the connection (rule N12): the first one, if there are
+    /// several.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -138,7 +139,7 @@ impl Operation {
         }
     }
 
-    /// How many keys it is about.
+    /// Returns the number of keys that it is about.
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::AcquireAll { keys, .. } | Self::ReleaseAll { keys, .. } => keys.len(),
@@ -147,8 +148,8 @@ impl Operation {
         }
     }
 
-    /// The release that undoes this operation at a node where it may have taken effect; `None` for
-    /// an operation that leaves nothing behind.
+    /// Returns the release that undoes this operation at a node where it may have taken effect, or
+    /// `None` for an operation that leaves nothing behind.
     #[must_use]
     pub fn undo(&self) -> Option<Self> {
         match self {

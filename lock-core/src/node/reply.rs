@@ -1,9 +1,9 @@
-//! What a server answers.
+//! The answers of a server.
 
-/// What a server answered to a [`Command`](super::Command), the same over RESP2 and RESP3.
+/// A server's answer to a [`Command`](super::Command), the same over RESP2 and RESP3.
 ///
 /// A status (`+OK`) and a bulk string are both [`Reply::Bytes`]; the null of either protocol is
-/// [`Reply::Nil`]. An error reply is no `Reply` but a
+/// [`Reply::Nil`]. An error reply is not a `Reply` but a
 /// [`NodeError::server`](super::NodeError::server).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -16,7 +16,7 @@ pub enum SubscriptionEvent {
 /// A stream of wake-ups from one node, see [`RedisNode::subscribe`](super::RedisNode::subscribe).
 ///
 /// A backend makes one with [`Subscription::channel`] and feeds the sender from its client.
-/// Dropping the subscription ends it: the sender then reports that nobody listens.
+/// Dropping the subscription ends it: the sender then reports that its reader is gone.
 #[derive(Debug)]
 pub struct Subscription {
     events: mpsc::Receiver<SubscriptionEvent>,
@@ -29,7 +29,8 @@ pub struct SubscriptionSender {
 }
 
 impl Subscription {
-    /// A subscription that keeps at most `capacity` events (at least one) that were not read yet.
+    /// Makes a subscription that keeps at most `capacity` events, and at least one, that have not been
+    /// read.
     #[must_use]
     pub fn channel(capacity: usize) -> (SubscriptionSender, Self) {
         // The channel adds one place for its sender, which is never cloned.
@@ -40,23 +41,25 @@ impl Subscription {
         )
     }
 
-    /// The next event, or `None` after the sender was dropped and all events were read.
+    /// Waits for the next event. Returns `None` once the sender is dropped and all events are read.
     ///
-    /// Cancel safe: a dropped call loses no event.
+    /// # Cancel safety
+    ///
+    /// A dropped call loses no event.
     pub async fn next(&mut self) -> Option<SubscriptionEvent> {
         self.events.next().await
     }
 }
 
 impl SubscriptionSender {
-    /// Hands an event on without waiting; `false` if it was not taken, because the reader is too
-    /// slow or gone. A slow reader loses nothing that matters: a wake-up that waits to be read
-    /// says already that it should look.
+    /// Hands an event on without waiting. Returns whether it was taken: it is not if the reader is too
+    /// slow or gone. A slow reader loses nothing that matters, since a wake-up that waits to be read
+    /// already tells it to look.
     pub fn send(&mut self, event: SubscriptionEvent) -> bool {
         self.events.try_send(event).is_ok()
     }
 
-    /// Whether the reader is gone.
+    /// Returns whether the reader is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.events.is_closed()

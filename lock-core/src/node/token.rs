@@ -4,27 +4,27 @@ use std::fmt;
 
 use crate::runtime::Runtime;
 
-/// The random owner value of ONE attempt to acquire: a UUID of version 4 (122 random bits), kept
-/// as its 36-character text.
+/// The random value that names the owner of ONE attempt to acquire: a UUID of version 4 (122 random
+/// bits), kept as its text of 36 characters.
 ///
-/// There is no way to choose a token: two owners with one token would release each other's lock.
-/// It says who may extend and release. It does not grow, so it is no fencing token.
+/// A token cannot be chosen, since two owners with the same one would release each other's lock. It
+/// says which holder may extend and release. It does not grow, so it is not a fencing token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token([u8; Token::LEN]);
 
 impl Token {
     const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
 
-    /// A new token from the runtime's random bytes.
+    /// Makes a new token of the runtime's random bytes.
     #[must_use]
     pub fn generate(runtime: &dyn Runtime) -> Self {
         Self::from_random(runtime.random())
     }
 
-    /// The token of a lock that is held already, from its text.
+    /// Returns the token of a held lock from its text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bytes = <[u8; Self::LEN]>::try_from(text.as_bytes()).ok()?;
-        // As it is written here: another spelling of the same UUID is another value to a server.
+        // In this very spelling: to a server, another one of the same UUID is another value.
         let uuid = uuid::Uuid::try_parse(text).ok()?;
         let is_same = *uuid.hyphenated().encode_lower(&mut [0; Self::LEN]) == *text;
         is_same.then_some(Self(bytes))
@@ -39,7 +39,7 @@ impl Token {
         Self(text)
     }
 
-    /// The token as bytes: what stands as the value of the lock's key.
+    /// The token as bytes: the value of the lock's key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -17,6 +17,24 @@ use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
 /// Builds a [`Redlock`]. Everything is checked in [`build`](Self::build), without IO.
+///
+/// ```
+/// use std::time::Duration;
+/// use lock_core::{BuildError, Redlock};
+/// # use lock_testkit::MemoryNode;
+///
+/// let locks = Redlock::builder()
+///     .nodes(MemoryNode::several(5))
+///     .prefix("shop:") // "invoice-7" is locked with the key "shop:invoice-7"
+///     .ttl(Duration::from_secs(10))
+///     .auto_extend(true)
+///     .build()?;
+/// assert_eq!(locks.nodes().count(), 5);
+///
+/// let impossible = Redlock::builder().nodes(MemoryNode::several(5)).quorum(2).build();
+/// assert!(matches!(impossible, Err(BuildError::Quorum { quorum: 2, nodes: 5, .. })));
+/// # Ok::<_, BuildError>(())
+/// ```
 #[derive(Debug)]
 #[must_use]
 pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
@@ -38,9 +56,9 @@ pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
 }
 
 impl<N: RedisNode> RedlockBuilder<N> {
-    /// Adds independent servers: at least one, at most 64, five are usual. All processes that
-    /// compete must list the same ones, best in the same order. Defaults to none, which is an
-    /// error.
+    /// Adds independent servers: at least one in all, at most 64, usually three or five. All processes
+    /// that compete must list the same servers, preferably in the same order. Defaults to none, which
+    /// is an error.
     pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
         for node in nodes {
             let node = Arc::new(node);
@@ -52,8 +70,19 @@ impl<N: RedisNode> RedlockBuilder<N> {
 }
 
 impl RedlockBuilder {
-    /// Adds one independent server, for a lock over nodes of several types; see also
-    /// [`nodes`](Self::nodes). The lock hides the types.
+    /// Adds one independent server, for a lock over nodes of several types, which the lock then hides.
+    /// Otherwise it is like [`nodes`](Self::nodes).
+    ///
+    /// ```
+    /// use lock_core::{RedisNode, Redlock};
+    /// # use lock_testkit::MemoryNode;
+    ///
+    /// # let [first, second, third] = ["a", "b", "c"].map(MemoryNode::new);
+    /// # let second: std::sync::Arc<dyn RedisNode> = std::sync::Arc::new(second);
+    /// let locks: Redlock = Redlock::builder().node(first).node(second).node(third).build()?;
+    /// assert_eq!(locks.nodes().map(RedisNode::label).collect::<Vec<_>>(), ["a", "b", "c"]);
+    /// # Ok::<_, lock_core::BuildError>(())
+    /// ```
     pub fn node(mut self, node: impl RedisNode) -> Self {
         let node: Arc<dyn RedisNode> = Arc::new(node);
         self.members.push(LockNode::new(Arc::clone(&node)));
@@ -82,15 +111,15 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         }
     }
 
-    /// What stands before each resource in its key. Defaults to nothing, so that other libraries
-    /// which take the same key exclude us and we them.
+    /// The prefix of each resource in its key. Defaults to nothing, so that these locks and those of
+    /// other libraries with the same key exclude each other.
     pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.prefix = prefix.as_ref().to_vec();
         self
     }
 
-    /// How many nodes must agree: more than half of all, at most all. A larger quorum survives
-    /// nodes that forget locks, and is stopped by fewer that fail. Defaults to a majority.
+    /// How many nodes must agree: more than half of all of them, at most all. A larger quorum tolerates
+    /// nodes that forget locks, and fewer nodes that fail. Defaults to a majority.
     pub fn quorum(mut self, quorum: usize) -> Self {
         self.quorum = Some(quorum);
         self
@@ -102,7 +131,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
-    /// The longest wait of requests that set none; `None` knows no limit. Defaults to 10 s.
+    /// The longest wait of requests that set none; `None` waits without a limit. Defaults to 10 s.
     pub fn max_wait(mut self, max_wait: impl Into<Option<Duration>>) -> Self {
         self.max_wait = max_wait.into();
         self
@@ -122,20 +151,22 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
-    /// How long a node that has never answered may take instead, since its client has to connect
-    /// first. Defaults to 1 s; a longer node timeout wins.
+    /// How long a node that has never answered may take instead, because its client has to connect
+    /// first. Defaults to 1 s; a longer node timeout takes precedence.
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = connect_timeout;
         self
     }
 
-    /// By which share the rates of any two clocks may differ. Defaults to 0.01, that is 1 %.
+    /// By how much the rates of any two clocks may differ, as a fraction. Defaults to 0.01, that is
+    /// 1 %.
     pub fn drift_factor(mut self, drift_factor: f64) -> Self {
         self.drift_factor = drift_factor;
         self
     }
 
-    /// Whether locks are extended automatically, see [`LockRequest::auto_extend`]. Defaults to off.
+    /// Whether locks of requests that do not say so are extended automatically, see
+    /// [`LockRequest::auto_extend`]. Defaults to off.
     ///
     /// [`LockRequest::auto_extend`]: crate::LockRequest::auto_extend
     pub fn auto_extend(mut self, auto_extend: bool) -> Self {
@@ -152,14 +183,15 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
-    /// How long after it was acquired a lock is extended automatically. Defaults to one hour.
+    /// For how long, from its acquisition on, a lock is extended automatically, see
+    /// [`LockRequest::max_hold`](crate::LockRequest::max_hold). Defaults to one hour.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = max_hold;
         self
     }
 
-    /// Where time, chance and background tasks come from. Defaults to the runtime that polls the
-    /// acquire: tokio's if there is one (feature `tokio`), else
+    /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
+    /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
@@ -219,7 +251,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         if self.auto_extend {
             Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
         }
-        // The shortest resource: with a prefix that leaves no room for it, no request could work.
+        // With a prefix that leaves no room for the shortest resource, no request could work.
         settings.key(&Arc::from(*b"r"))?;
         Ok(settings)
     }

@@ -43,7 +43,40 @@ use engine::Engine;
 
 /// A lock on a quorum of independent Redis servers.
 ///
-/// Cheap to clone; clones share everything.
+/// ```
+/// use std::time::Duration;
+/// use lock_core::{BuildError, DistributedLockExt, Redlock};
+/// # use lock_testkit::MemoryNode as RedisRsNode;
+///
+/// /// What a service keeps: one `Redlock` for the whole process.
+/// struct App {
+///     locks: Redlock,
+/// }
+///
+/// impl App {
+///     fn new(nodes: Vec<RedisRsNode>) -> Result<Self, BuildError> {
+///         let locks = Redlock::builder()
+///             .nodes(nodes)
+///             .prefix("shop:")
+///             .ttl(Duration::from_secs(10))
+///             .build()?;
+///         Ok(Self { locks: locks.into() })
+///     }
+/// }
+///
+/// # futures::executor::block_on(async {
+/// # let nodes = RedisRsNode::several(5);
+/// let app = App::new(nodes)?;
+/// let guard = app.locks.lock("invoice-7").await?;
+/// let seen = app.locks.inspect("invoice-7").await?;
+/// assert_eq!(seen.is_locked(), Some(true));
+/// guard.release().await?;
+/// app.locks.shutdown().await?; // at the end of the program
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
+/// Cloning it is cheap; clones share everything.
 ///
 /// `N` is the type of its nodes. `Redlock` alone, as the type of a field or an argument, is
 /// `Redlock<dyn RedisNode>`, which hides their type: any `Redlock<N>` becomes one
@@ -52,14 +85,14 @@ use engine::Engine;
 ///
 /// # The algorithm
 ///
-/// It is Redlock as [Redis describes it][redlock], with these rules on top: an attempt is decided
-/// at the first moment at which its outcome is certain, so that a hung node costs nothing; every
-/// node where a key of a failed, late or cancelled attempt may be gets a release behind it; a node
-/// that hangs is asked by one attempt at a time; votes that rivals split are sorted out by asking
-/// one node first.
+/// It is Redlock as [Redis describes it][redlock], and more: an attempt is decided at the first
+/// moment at which its outcome is certain, so that a hung node costs nothing; every node that may
+/// have the key of a failed, late or cancelled attempt gets a release behind it; a node that hangs is
+/// asked by one attempt at a time; and rivals that split the votes sort it out by asking one node
+/// first.
 ///
-/// The validity of a lock is counted from before the first command was sent, less an allowance
-/// for clocks that run at different rates: `ttl * drift_factor + 2 ms`.
+/// The validity of a lock counts from before the first command was sent, less an allowance for
+/// clocks that run at different rates: `ttl * drift_factor + 2 ms`.
 ///
 /// [redlock]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 pub struct Redlock<N: ?Sized = dyn RedisNode> {
@@ -69,51 +102,52 @@ pub struct Redlock<N: ?Sized = dyn RedisNode> {
 }
 
 impl<N: RedisNode> Redlock<N> {
-    /// A lock over these nodes, with all defaults.
+    /// Makes a lock over these nodes, with all defaults. Nothing is sent.
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: no nodes, too many, or one of them twice.
+    /// [`BuildError`]: no nodes, more than 64, or one of them twice.
     pub fn new(nodes: impl IntoIterator<Item = N>) -> Result<Self, BuildError> {
         Self::builder().nodes(nodes).build()
     }
 }
 
 impl<N: RedisNode + ?Sized> Redlock<N> {
-    /// A lock with settings of your own.
+    /// Begins a lock with settings of your own.
     pub fn builder() -> RedlockBuilder<N> {
         RedlockBuilder::new()
     }
 
-    /// Asks all nodes who holds a lock, and changes nothing. For operators and tests: to know for
-    /// certain, acquire it.
+    /// Asks all nodes about a lock and its holder, and changes nothing. For operators and tests: to be
+    /// certain, acquire the lock.
     ///
     /// Nodes that fail are part of the answer.
     ///
     /// # Errors
     ///
-    /// The resource is empty or too long. Nothing was sent then.
+    /// [`InvalidInput`]: the resource is empty or too long. Nothing was sent.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time.
+    /// The call may be dropped at any time.
     pub async fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InvalidInput> {
         survey::inspect(&self.engine, resource.as_ref()).await
     }
 
-    /// Frees a lock WHOEVER HOLDS IT, at all nodes; whether there was a key. For operators, when a
-    /// holder is known to be gone and its ttl is too long to wait for.
+    /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.
+    /// For operators, when the holder is known to be gone and the ttl is too long to wait for.
     ///
-    /// A holder that lives believes in its lock until it extends it or its validity ends, so that two
-    /// may work at a time. A key of another type is no lock, and stays.
+    /// A holder that is alive relies on its lock until it extends it or its validity ends, so two
+    /// holders may work at the same time. A key of another type is not a lock, and stays.
     ///
     /// # Errors
     ///
-    /// [`ForceReleaseError`].
+    /// [`ForceReleaseError::Invalid`] if the resource is empty or too long; nothing was sent.
+    /// [`ForceReleaseError::Unavailable`] if the lock is now free at too few nodes.
     ///
     /// # Cancel safety
     ///
-    /// What has been sent takes effect.
+    /// A dropped call may or may not have deleted the keys.
     pub async fn force_release(
         &self,
         resource: impl AsRef<[u8]>,
@@ -121,29 +155,31 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
         survey::force_release(&self.engine, resource.as_ref()).await
     }
 
-    /// Makes a guard of a [`Lease`] that another guard became, here or in another process. The lock
-    /// is extended by its ttl for that, so it is certain that it is held still.
+    /// Makes a guard of a [`Lease`], which another guard became here or in another process. This
+    /// extends the lock to its ttl, so it is certain that it is still held.
     ///
     /// The new guard is extended automatically if this lock does so by default. Two guards of one
-    /// lease extend and release the same lock: resume it once.
+    /// lease extend and release the same lock, so resume a lease only once.
     ///
     /// # Errors
     ///
-    /// [`ResumeError`].
+    /// [`ResumeError::Lost`] if the lock is no longer held, [`Unavailable`](ResumeError::Unavailable)
+    /// if too few nodes answered, [`Token`](ResumeError::Token) or [`Invalid`](ResumeError::Invalid)
+    /// for a lease that is not one of a Redlock, [`ShutDown`](ResumeError::ShutDown) after a shutdown.
     ///
     /// # Cancel safety
     ///
-    /// The lease stands as it was, perhaps extended.
+    /// After a dropped call the lease can be resumed again. The lock may have been extended.
     pub async fn resume(&self, lease: &Lease) -> Result<LockGuard, ResumeError> {
         held::resume(&self.engine, lease).await
     }
 
-    /// Ends this lock and its clones: nothing can be acquired any more
-    /// ([`AcquireError::ShutDown`]), and every lock that is held is released at all nodes. For the
-    /// end of a program, so that others need not wait for a ttl. It waits for 5 s at most.
+    /// Ends this lock and its clones: every lock that is held is released at all nodes, and from now on
+    /// acquiring fails with [`AcquireError::ShutDown`]. For the end of a program, so that others need
+    /// not wait for a ttl. It waits for 5 s at most.
     ///
-    /// Guards stay as they are, and are not valid any more. Calls that wait for a lock end at their
-    /// next attempt. A lock that is handed over is not held here.
+    /// Guards remain, but are no longer valid. Calls that wait for a lock end at their next attempt. A
+    /// lock that was handed over as a [`Lease`] is not held here, and stays.
     ///
     /// # Errors
     ///
@@ -151,20 +187,21 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, what has been sent goes on in the background. It can be called again.
+    /// If the call is dropped, the releases go on in the background. It can be called again.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
         self.shutdown_within(Duration::from_secs(5)).await
     }
 
-    /// The same, but waits for as long as you say.
+    /// Ends this lock and its clones, as [`shutdown`](Self::shutdown) does, and waits for at most
+    /// `within`.
     ///
     /// # Errors
     ///
-    /// As [`shutdown`](Self::shutdown).
+    /// [`ShutdownError`]: some locks could not be released for certain in that time.
     ///
     /// # Cancel safety
     ///
-    /// As there.
+    /// If the call is dropped, the releases go on in the background. It can be called again.
     pub async fn shutdown_within(&self, within: Duration) -> Result<(), ShutdownError> {
         shutdown::shutdown(&self.engine, within).await
     }

@@ -1,6 +1,6 @@
 //! The clock behind both runtimes: time that goes on while the system is suspended.
 //!
-//! A server counts a lock's ttl down while its holder's machine sleeps, so a clock that stops
+//! A server counts a lock's ttl down while its holder's machine is suspended, so a clock that stops
 //! meanwhile would call an expired lock valid. On Linux, CLOCK_BOOTTIME goes on, while
 //! CLOCK_MONOTONIC, which is [`Instant`](std::time::Instant) and tokio's clock, stops. On other
 //! systems `Instant` has to do: it goes on during suspend on Windows, and stops on macOS.
@@ -8,8 +8,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What the clock shows at its first reading. It is not zero because a paused tokio clock, which
-/// is put on the same time line, may lag behind that moment, and must not stick at zero then.
+/// The clock's first reading. It is not zero because a paused tokio clock, which is put on the same
+/// time line, may be behind that moment, and must not stick at zero then.
 const AT_ORIGIN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Time since an origin that all runtimes of the process share, so that their times can be

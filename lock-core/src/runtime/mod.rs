@@ -1,4 +1,5 @@
-//! Time, chance and background work: what the algorithm needs of an async runtime.
+//! For custom executors: [`Runtime`] is what the algorithm needs of an async runtime, namely time,
+//! random bytes and background tasks.
 
 mod boottime;
 mod random;
@@ -20,40 +21,40 @@ use std::time::{Duration, SystemTime};
 /// A boxed future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A clock, a source of random bytes, timers and a place for background tasks.
+/// A clock, a source of random bytes, timers and background tasks.
 ///
-/// There are two: `TokioRuntime` (feature `tokio`) for programs on tokio, and [`ThreadRuntime`]
-/// for all others. [`ambient`] chooses between them. Simulators and other executors bring their
-/// own.
+/// There are two implementations: `TokioRuntime` (feature `tokio`) for programs on tokio, and
+/// [`ThreadRuntime`] for all others. [`ambient`] chooses between them. A simulator or another
+/// executor implements its own.
 ///
 /// # Contract
 ///
 /// - All methods may be called from any thread, inside or outside an async context, and never
 ///   block or panic, not even after the runtime has ended.
-/// - `now` never goes back, and counts the time that the system was suspended where the platform
-///   can tell, since a lock's ttl runs on meanwhile.
+/// - `now` never goes back. Where the platform can tell, it also counts the time for which the system
+///   was suspended, because a lock's ttl runs on meanwhile.
 pub trait Runtime: Debug + Send + Sync + 'static {
     /// Monotonic time since an origin that stays the same for the life of this runtime.
     fn now(&self) -> Duration;
 
-    /// The wall clock. Only ticks of a schedule are judged by it, never the validity of a lock.
+    /// The wall clock. It decides about ticks of a schedule, never about the validity of a lock.
     fn system_time(&self) -> SystemTime;
 
-    /// 16 random bytes from a generator fit for secrets. A system that has none to give for a
-    /// moment is waited for: no other bytes would do.
+    /// Returns 16 random bytes from a generator that is fit for secrets. If the system has none for a
+    /// moment, this waits, since no other bytes would do.
     fn random(&self) -> [u8; 16];
 
-    /// A future that is ready when `duration` has passed, and never ready if that is too long for
-    /// the clock. It counts from the call, is independent of the runtime's borrow, and may be
-    /// dropped at any time: nothing that grows is left behind.
+    /// Returns a future that is ready when `duration` has passed since the call, and never if that is
+    /// too long for the clock. It borrows nothing from the runtime, and may be dropped at any time
+    /// without leaving anything behind that grows.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
     /// Runs a task in the background. If the runtime has ended, the task is dropped.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// The runtime that the caller runs on: tokio's (feature `tokio`) if the caller is in the context
-/// of one, else the process-wide [`ThreadRuntime`]. Never fails or panics.
+/// Returns the runtime of the caller: tokio's (feature `tokio`) if the caller is in the context of
+/// one, else the [`ThreadRuntime`] of the process. It never fails or panics.
 #[must_use]
 pub fn ambient() -> Arc<dyn Runtime> {
     cfg_if::cfg_if! {

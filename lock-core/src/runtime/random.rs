@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-/// 16 bytes from the operating system's generator.
+/// Returns 16 bytes from the operating system's generator.
 ///
-/// Every call asks the system. Bytes kept for later would be cheaper, but a process that forks
-/// would hand out the same ones twice, and two holders with one token is what a lock must never
-/// have; beside a round trip to a server the call costs nothing.
+/// Every call asks the system. Keeping bytes for later would be cheaper, but a process that forks
+/// would use the same ones twice, and two holders must never have the same token; beside a round trip
+/// to a server the call costs nothing.
 ///
-/// If the system has no bytes to give, this waits until it has. None of the supported systems
-/// fails once it has booted, with one exception: Linux without the system call (an old kernel, a
-/// strict sandbox) reads a file, for which a descriptor may be lacking for a moment. A system
-/// that can never open it runs no Rust program for long, since the standard library's hash maps
-/// need the same bytes.
+/// If the system has no bytes, this waits until it has. None of the supported systems fails once it
+/// has booted, with one exception: Linux without the system call (an old kernel, a strict sandbox)
+/// reads a file, for which it may lack a descriptor for a moment. On a system that can never open it
+/// no Rust program runs for long, because the standard library's hash maps need the same bytes.
 pub(super) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     while getrandom::fill(&mut bytes).is_err() {

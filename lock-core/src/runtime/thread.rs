@@ -1,4 +1,4 @@
-//! A runtime of one thread, for programs that bring none of their own.
+//! A runtime of one thread, for programs without a runtime that this crate knows.
 
 use std::error::Error;
 use std::fmt;
@@ -21,26 +21,24 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The runtime for programs without tokio: one thread that runs tasks and timers.
 ///
-/// It is what a lock uses under smol, async-std, `futures::executor::block_on` and anything else
-/// that polls futures. Its thread starts with the first task. If the system refuses a new thread,
-/// tasks are kept, and the next one tries again. Timers are those of the crate `async-io`, which smol
-/// uses too.
+/// Locks use it under smol, async-std, `futures::executor::block_on` and anything else that polls
+/// futures. Its thread starts with the first task; if the system refuses a new thread, tasks are kept,
+/// and the next one tries again. Timers are those of the crate `async-io`, which smol uses too.
 ///
-/// All tasks share that thread, so a task must not block it. A task that panics ends alone, as
-/// with any executor: the panic hook reports it, the other tasks and the thread go on.
+/// All tasks share that thread, so a task must not block it. A task that panics ends alone: the panic
+/// hook reports it, and the other tasks and the thread go on.
 ///
-/// A sleep that is dropped leaves nothing behind. Timers fire within a second after the system
-/// resumes from a suspend that outlasted them, and at any other time within about 0.1 ms on an
-/// idle machine. A `duration` that ends after the largest time a [`Duration`] can hold is a sleep
-/// that never ends.
+/// A sleep that is dropped leaves nothing behind. A timer fires within about 0.1 ms of its time on an
+/// idle machine; if the system was suspended at that time, within a second of its resumption. A sleep
+/// whose end is beyond the largest [`Duration`] never ends.
 ///
 /// Clones share the thread.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ThreadRuntime;
 
-/// A thread that runs async tasks was asked to block: they would stand still meanwhile, and with them
-/// perhaps what is waited for.
+/// Why [`ThreadRuntime::block_on`] refused to block: the thread runs async tasks, which would stand
+/// still meanwhile, perhaps among them the one that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOnError;
@@ -49,17 +47,17 @@ pub struct BlockOnError;
 static TASKS: Executor<'static> = Executor::new();
 
 impl ThreadRuntime {
-    /// The one runtime of this kind in the process.
+    /// Returns the one runtime of this kind in the process.
     ///
-    /// Never fails or panics: nothing starts before there is something to do.
+    /// It never fails or panics: nothing starts before there is something to do.
     #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<ThreadRuntime>> = OnceLock::new();
         Arc::clone(SHARED.get_or_init(|| Arc::new(Self)))
     }
 
-    /// Waits on this thread for a future, for programs without any async runtime: everything that
-    /// is async here can be used so.
+    /// Waits for a future on the current thread, for programs without an async runtime. Everything
+    /// that is async in this crate can be used like this.
     ///
     /// ```
     /// use lock_core::runtime::ThreadRuntime;
@@ -74,18 +72,18 @@ impl ThreadRuntime {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The future is polled on this thread, so it need not be `Send`. It must not need a runtime of
-    /// another kind: a client on tokio does.
+    /// The future is polled on the current thread, so it need not be `Send`. It must not need a
+    /// runtime of another kind, as a client on tokio does.
     ///
     /// # Errors
     ///
-    /// [`BlockOnError`] on a thread that runs async tasks, tokio's (with the feature `tokio`) or
-    /// those of this runtime, and inside another `block_on`. The future is dropped unpolled. In
-    /// tokio's `spawn_blocking`, use `Handle::block_on`.
+    /// [`BlockOnError`] on a thread that runs async tasks, those of tokio (with the feature `tokio`)
+    /// or of this runtime, and inside another `block_on`. The future is dropped without being polled.
+    /// In tokio's `spawn_blocking`, use `Handle::block_on`.
     ///
     /// # Panics
     ///
-    /// Only if the future panics.
+    /// Panics only if the future does.
     pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
         if is_inside_tokio() {
             return Err(BlockOnError);

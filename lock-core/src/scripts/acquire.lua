@@ -1,9 +1,9 @@
--- Sets the lock if it is free, else tells who holds it.
+-- Sets the lock if it is free, else reports its holder.
 -- KEYS[1] the lock   ARGV[1] token   ARGV[2] ttl in ms
 -- Replies: 1 granted, or {holder's token, PTTL of the lock in ms}
 local held_by = redis.pcall('GET', KEYS[1])
 if type(held_by) == 'table' and held_by.err then
-  -- A key of another type is somebody's data: held. Any other error is an error, no refusal.
+  -- A key of another type is somebody's data: held. Any other error is an error, not a refusal.
   if not string.find(held_by.err, 'WRONGTYPE', 1, true) then return held_by end
   return {false, redis.call('PTTL', KEYS[1])}
 end

@@ -1,4 +1,4 @@
--- Sets all locks if all are free, else tells who holds the first one that is not.
+-- Sets all locks if all are free, else reports the holder of the first one that is not.
 -- KEYS[i] a lock   ARGV[1] token   ARGV[2] ttl in ms
 -- Replies: 1 granted, or {holder's token, PTTL of the lock in ms}
 local free = {}

@@ -1,4 +1,4 @@
--- Tells who holds the lock, and changes nothing.
+-- Reports the holder of the lock, and changes nothing.
 -- KEYS[1] the lock
 -- Replies: 0 no such key, or {holder's token, PTTL of the lock in ms}
 local held_by = redis.pcall('GET', KEYS[1])

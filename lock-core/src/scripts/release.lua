@@ -1,4 +1,4 @@
--- Deletes the lock if it still holds the token, or cuts its life to what it shall be kept for.
+-- Deletes the lock if it still holds the token, or cuts its life to `keep`.
 -- KEYS[1] the lock   ARGV[1] token   ARGV[2] keep in ms; without it, the lock is deleted
 -- Replies: 1 released, 0 no such key, -1 held by something else
 local held_by = redis.pcall('GET', KEYS[1])

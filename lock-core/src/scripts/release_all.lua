@@ -1,4 +1,4 @@
--- Deletes each lock that still holds the token, or cuts its life to what it shall be kept for.
+-- Deletes each lock that still holds the token, or cuts its life to `keep`.
 -- KEYS[i] a lock   ARGV[1] token   ARGV[2] keep in ms; without it, the locks are deleted
 -- Replies: for each lock 1 released, 0 no such key, -1 held by something else
 local replies = {}

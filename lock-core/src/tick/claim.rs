@@ -14,7 +14,7 @@ use crate::lock::DistributedLock;
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 
-/// What came of a [claim](TickJob::claim).
+/// The outcome of a [claim](TickJob::claim).
 #[derive(Debug)]
 #[must_use = "the job may run only if the claim was won"]
 pub enum TickClaim {
@@ -22,39 +22,39 @@ pub enum TickClaim {
     Won(ClaimedTick),
     /// Another instance has claimed the tick: a quorum of nodes named one claimant.
     AlreadyClaimed,
-    /// The late limit has passed. Whether somebody ran the tick is not known.
+    /// The late limit has passed. It is not known whether another instance ran the tick.
     TooLate,
-    /// Until the late limit ended it could not be found out whether the tick was free: too few
-    /// nodes answered, or rivals kept each other from a quorum. The job must not run.
+    /// Until the late limit it could not be found out whether the tick was free: too few nodes
+    /// answered, or rivals kept each other from a quorum. The job must not run.
     Unavailable(AcquireError),
 }
 
-/// What came of a [run](TickJob::run).
+/// The outcome of a [run](TickJob::run).
 #[derive(Debug)]
 #[must_use = "a job that did not run should at least be noticed"]
 pub enum TickOutcome<T> {
-    /// This instance claimed the tick and ran the job, which returned this.
+    /// This instance claimed the tick and ran the job, which returned this value.
     Ran(T),
     /// Another instance has claimed the tick.
     AlreadyClaimed,
-    /// The late limit has passed; the job did not run here. Whether somebody ran the tick is not
-    /// known.
+    /// The late limit has passed, and the job did not run here. It is not known whether another
+    /// instance ran the tick.
     TooLate,
-    /// Until the late limit ended it could not be found out whether the tick was free, so the job
-    /// did not run here.
+    /// Until the late limit it could not be found out whether the tick was free, so the job did not
+    /// run here.
     Unavailable(AcquireError),
 }
 
 /// A tick that this instance has claimed.
 ///
-/// Dropping it gives nothing back: the claim is remembered for the job's retention.
+/// Dropping it does not release the tick: the claim is remembered for the job's retention.
 pub struct ClaimedTick {
     tick: Tick,
     guard: LockGuard,
 }
 
 impl ClaimedTick {
-    /// The tick.
+    /// The tick that was claimed.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.tick
@@ -67,11 +67,11 @@ impl ClaimedTick {
     }
 }
 
-/// A claim that the caller should not have asked for. Nothing was claimed.
+/// Why a tick should not have been asked for. Nothing was claimed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TickError {
-    /// The tick lies too far ahead of this instance's wall clock: one of the two is wrong.
+    /// The tick is too far ahead of the wall clock of this instance: one of the two is wrong.
     #[error(
         "tick {tick} is {} in the future, above the limit of {}",
         Ms(*ahead), Ms(*limit)
@@ -79,21 +79,21 @@ pub enum TickError {
     TooFarInFuture {
         /// The tick.
         tick: Tick,
-        /// How far ahead it lies.
+        /// How far ahead it is.
         ahead: Duration,
         /// The job's future limit.
         limit: Duration,
     },
-    /// The tick is no multiple of the job's period. The usual cause is a tick made of the current
-    /// time: every instance would have one of its own, and all would run.
-    #[error("tick {tick} is no multiple of the job's period of {period}")]
+    /// The tick is not a multiple of the job's period. The usual cause is a tick made of the current
+    /// time: every instance would have one of its own, and all of them would run.
+    #[error("tick {tick} is not a multiple of the job's period of {period}")]
     NotOfThePeriod {
         /// The tick.
         tick: Tick,
         /// The job's period.
         period: Period,
     },
-    /// The job has no period whose ticks could be waited for.
+    /// The job has no period, so there are no ticks to wait for.
     #[error("job {job} has no period, its instants come from a scheduler")]
     NoPeriod {
         /// The job's name.
@@ -114,16 +114,16 @@ impl fmt::Debug for ClaimedTick {
 
 impl TickJob {
     /// Claims a tick. An outage, or rivals that compete for the tick, are retried until the tick's
-    /// late limit ends by this instance's wall clock.
+    /// late limit has passed by the wall clock of this instance.
     ///
     /// # Errors
     ///
-    /// [`TickError`], for a tick that should not have been asked for. Nothing was claimed.
+    /// [`TickError`] for a tick that should not have been asked for. Nothing was claimed.
     ///
     /// # Cancel safety
     ///
-    /// A dropped call gives up. What it has set by then is released in the background, so another
-    /// instance may claim the tick.
+    /// A dropped call gives up. What it has set by then is released in the background, so that another
+    /// instance can claim the tick.
     pub async fn claim<L>(&self, locks: &L, tick: Tick) -> Result<TickClaim, TickError>
     where
         L: DistributedLock + ?Sized,
@@ -136,19 +136,19 @@ impl TickJob {
         judge(tick, answer, self.window(tick, &*runtime))
     }
 
-    /// Runs `body` if this instance [claims](Self::claim) the tick.
+    /// Claims a tick, as [`claim`](Self::claim) does, and runs `body` if the claim is won.
     ///
     /// The body may take as long as it likes. If it panics or its process crashes, the tick is
-    /// lost: nobody runs it again.
+    /// lost: no instance runs it again.
     ///
     /// # Errors
     ///
-    /// [`TickError`], for a tick that should not have been asked for. The body did not run.
+    /// [`TickError`] for a tick that should not have been asked for. The body did not run.
     ///
     /// # Cancel safety
     ///
-    /// A call that is dropped before the body has begun gives up the claim. One that is dropped
-    /// later ends the body at its current `await`, and the tick is lost.
+    /// A call that is dropped before the body has begun gives up the claim. Dropping it later also
+    /// drops the body, at its current `await`, and the tick is lost.
     pub async fn run<L, T>(
         &self,
         locks: &L,
@@ -171,7 +171,7 @@ impl TickJob {
         window(tick, now, self.late_limit(), self.future_limit())
     }
 
-    /// What to ask the lock for; `None` if it is too late.
+    /// Returns what to ask of the lock, or `None` if it is too late.
     fn request(&self, tick: Tick, window: Window) -> Result<Option<LockRequest>, TickError> {
         if let Some(period) = self.period().filter(|period| !period.contains(tick)) {
             return Err(TickError::NotOfThePeriod { tick, period });
@@ -195,21 +195,21 @@ impl TickJob {
     }
 }
 
-/// What a lock's answer means for the tick; `window` is judged after the answer.
+/// Returns what a lock's answer means for the tick. `window` was judged after the answer.
 fn judge(
     tick: Tick,
     answer: Result<LockGuard, AcquireError>,
     window: Window,
 ) -> Result<TickClaim, TickError> {
     match answer {
-        // The claim was made too late to count. Its key may have been set after an earlier
-        // claim's key was forgotten, so running now could be a second run; and the key stays, so
-        // nobody else runs the tick either.
+        // The claim was won too late to count. Its key may have been set after the key of an earlier
+        // claim expired, so running now could be a second run. The key stays, so no other instance
+        // runs the tick either.
         Ok(_) if window == Window::Closed => Ok(TickClaim::TooLate),
         Ok(guard) => Ok(TickClaim::Won(ClaimedTick { tick, guard })),
         Err(AcquireError::Invalid(input)) => Err(TickError::Invalid(input)),
-        // Only a quorum that names one claimant proves that the tick is taken. Refusals without
-        // it come from rivals who may all have failed.
+        // Only a quorum that names one claimant proves that the tick is taken. Other refusals come
+        // from rivals that may all have failed.
         Err(AcquireError::Contended(contended)) if contended.holder.is_some() => {
             Ok(TickClaim::AlreadyClaimed)
         }

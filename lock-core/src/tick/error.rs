@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::display::Ms;
 
-/// Rules that no job can have, found when it is built. Nothing was sent.
+/// Why a job cannot be built with these rules. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TickJobError {
-    /// Jobs without a name would share their ticks.
+    /// The job has no name, so it would share its ticks with others.
     #[error("job name is empty, at least 1 byte is needed")]
     NameEmpty,
-    /// Ticks are whole milliseconds.
+    /// The period is below a millisecond.
     #[error("period {} is below the minimum of 1 ms", Ms(*period))]
     PeriodTooShort {
         /// The period given.
@@ -23,13 +23,13 @@ pub enum TickJobError {
         /// The period given.
         period: Duration,
     },
-    /// Ticks are whole milliseconds, and a rounded period would drift.
-    #[error("period {} is no whole number of milliseconds", Ms(*period))]
+    /// The period is not a whole number of milliseconds. Ticks are, and a rounded period would drift.
+    #[error("period {} is not a whole number of milliseconds", Ms(*period))]
     PeriodNotWhole {
         /// The period given.
         period: Duration,
     },
-    /// A claim would be forgotten while another instance may still make it again.
+    /// A claim would be forgotten while another instance can still make it again.
     #[error(
         "retention {} is below the minimum of {}: late limit {} + future limit {} + \
          twice the allowed skew {}",
@@ -38,7 +38,7 @@ pub enum TickJobError {
     RetentionTooShort {
         /// The retention, given or by default.
         retention: Duration,
-        /// What the limits need. An overflow counts as [`Duration::MAX`].
+        /// The shortest for these limits. An overflow counts as [`Duration::MAX`].
         minimum: Duration,
         /// The late limit, given or by default.
         late_limit: Duration,

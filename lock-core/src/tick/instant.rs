@@ -8,10 +8,10 @@ use crate::display::Ms;
 /// One nominal instant of a schedule, in whole milliseconds since the Unix epoch.
 ///
 /// It is the instant for which a run is *planned*, not the one at which it happens: every instance
-/// must arrive at the same value, whatever its clock says. `Tick::at(SystemTime::now())` is
-/// therefore never right; take the instant from the schedule.
+/// must get the same value, whatever its clock says. So `Tick::at(SystemTime::now())` is never right;
+/// take the instant from the schedule.
 ///
-/// It displays as the text that is part of the claim's key: the decimal milliseconds.
+/// It displays as the text that is part of the claim's key: the milliseconds as a decimal number.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -25,7 +25,7 @@ use crate::display::Ms;
 pub struct Tick(u64);
 
 impl Tick {
-    /// The tick of an instant that a scheduler hands over. Fractions of a millisecond are cut, so
+    /// The tick of an instant from a scheduler. Fractions of a millisecond are cut off, so that
     /// schedulers of different precision agree.
     ///
     /// # Errors
@@ -42,25 +42,25 @@ impl Tick {
         }
     }
 
-    /// The tick so many milliseconds after the Unix epoch.
+    /// The tick that is this many milliseconds after the Unix epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// In milliseconds since the Unix epoch.
+    /// The tick in milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// As the time since the Unix epoch.
+    /// The tick as the time since the Unix epoch.
     #[must_use]
     pub const fn since_epoch(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// As an instant; `None` if it is further away than the platform can express.
+    /// The tick as an instant, or `None` if it is further away than the platform can express.
     #[must_use]
     pub fn system_time(self) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(self.since_epoch())
@@ -81,22 +81,22 @@ impl fmt::Display for Tick {
     }
 }
 
-/// An instant that cannot be a tick.
+/// Why an instant cannot be a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTick {
-    /// Ticks are counted from the Unix epoch on.
+    /// The instant is before the Unix epoch, from which ticks are counted.
     #[error("instant is {} before the Unix epoch", Ms(*by))]
     BeforeEpoch {
-        /// How long before.
+        /// How long before the epoch it is.
         by: Duration,
     },
-    /// The instant is hundreds of millions of years away.
+    /// The instant is hundreds of millions of years in the future.
     #[error("instant is above the maximum of {} ms after the Unix epoch", u64::MAX)]
     OutOfRange,
 }
 
-/// What a wall clock shows, as the time since the Unix epoch. A clock before the epoch counts as
+/// The reading of a wall clock as the time since the Unix epoch. A clock before the epoch counts as
 /// the epoch: it is wrong by decades, and every real tick is then refused as too far ahead.
 pub(super) fn since_epoch(wall: SystemTime) -> Duration {
     wall.duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_before_the_epoch_is_no_tick() {
+    fn an_instant_before_the_epoch_is_not_a_tick() {
         let by = Duration::from_nanos(1);
         let error = Tick::at(UNIX_EPOCH - by).unwrap_err();
         assert_eq!(error, InvalidTick::BeforeEpoch { by });
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_beyond_64_bits_of_milliseconds_is_no_tick() {
+    fn an_instant_beyond_64_bits_of_milliseconds_is_not_a_tick() {
         // Not every platform can express such an instant at all.
         if let Some(instant) = UNIX_EPOCH.checked_add(Duration::from_secs(u64::MAX / 2)) {
             assert_eq!(Tick::at(instant), Err(InvalidTick::OutOfRange));
@@ -140,7 +140,7 @@ mod tests {
         let tick = Tick::at(instant).unwrap();
         assert_eq!(tick.system_time(), Some(instant));
         assert_eq!(tick.to_string(), "1700000000123");
-        // Whether the platform can express the furthest tick or not, it is no panic.
+        // Whether the platform can express the furthest tick or not, it does not panic.
         let furthest = Tick::from_millis(u64::MAX);
         let instant = furthest.system_time().unwrap_or(UNIX_EPOCH);
         assert!(Tick::at(instant).unwrap() <= furthest);

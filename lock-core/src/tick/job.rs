@@ -15,21 +15,35 @@ const ALLOWED_SKEW: Duration = Duration::from_secs(5);
 const SHORTEST_DEFAULT_RETENTION: Duration = Duration::from_secs(60);
 const RETENTION_IN_PERIODS: u32 = 10;
 
-/// A job whose ticks are run at most once each, and the rules of claiming them. See the
-/// [module](super) for what is guaranteed.
+/// A job whose ticks run at most once each, and the rules for claiming them. The
+/// [module](super) says what is guaranteed.
 ///
-/// All instances must build the job with the same name and rules, and use it with locks of the same
-/// nodes and prefix. A claim is the lock on the resource `{name}:{tick}`.
+/// All instances must build the job with the same name and rules, and use it with locks over the
+/// same nodes and with the same prefix. A claim is the lock on the resource `{name}:{tick}`.
 ///
 /// ```
 /// use std::time::Duration;
-/// use lock_core::tick::TickJob;
+/// use lock_core::Redlock;
+/// use lock_core::tick::{TickJob, TickOutcome};
+/// # use lock_testkit::MemoryNode;
 ///
-/// let job = TickJob::every("reports", Duration::from_secs(1))
+/// # futures::executor::block_on(async {
+/// let nodes = MemoryNode::several(5);
+/// let job = TickJob::every("reports", Duration::from_millis(100))
 ///     .late_limit(Duration::from_secs(5))
 ///     .build()?;
-/// assert_eq!(job.retention(), Duration::from_secs(60));
-/// # Ok::<(), lock_core::tick::TickJobError>(())
+/// let tick = job.ticks()?.next().await;
+///
+/// let mine = Redlock::new(nodes.clone())?;
+/// let outcome = job.run(&mine, tick, async |_| "sent").await?;
+/// assert!(matches!(outcome, TickOutcome::Ran("sent")));
+///
+/// // On another instance, with the same nodes:
+/// let theirs = Redlock::new(nodes)?;
+/// let outcome = job.run(&theirs, tick, async |_| "sent").await?;
+/// assert!(matches!(outcome, TickOutcome::AlreadyClaimed));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct TickJob {
@@ -43,13 +57,13 @@ pub struct TickJob {
 }
 
 impl TickJob {
-    /// A job whose ticks are the whole multiples of a period since the Unix epoch. The period is
-    /// whole milliseconds, at least one, at most 365 days.
+    /// A job whose ticks are the whole multiples of a period since the Unix epoch. The period is a
+    /// whole number of milliseconds, at least one, at most 365 days.
     pub fn every(name: impl Into<String>, period: Duration) -> TickJobBuilder {
         TickJobBuilder::new(name.into(), Some(period))
     }
 
-    /// A job whose instants are handed over by a scheduler, such as a cron expression: see
+    /// A job whose instants come from a scheduler, for example from a cron expression: see
     /// [`Tick::at`](super::Tick::at).
     pub fn at_instants(name: impl Into<String>) -> TickJobBuilder {
         TickJobBuilder::new(name.into(), None)
@@ -91,13 +105,13 @@ impl TickJob {
         self.retention.as_duration()
     }
 
-    /// The runtime that was set, else the one that is found now.
+    /// The runtime that was set, or else the one of the caller.
     pub(super) fn runtime(&self) -> Arc<dyn Runtime> {
         self.runtime.clone().unwrap_or_else(runtime::ambient)
     }
 }
 
-/// The rules of a [`TickJob`] in the making.
+/// Builds a [`TickJob`]. The rules are checked in [`build`](Self::build).
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TickJobBuilder {
@@ -123,48 +137,49 @@ impl TickJobBuilder {
         }
     }
 
-    /// How long after its nominal instant a tick may still be claimed: it is then too late, and
-    /// outages are waited out no longer. Defaults to one period, or 10 s for instants without a
+    /// How long after its nominal instant a tick may still be claimed. After that it is too late,
+    /// and an outage is no longer waited out. Defaults to one period, or 10 s for instants without a
     /// period.
     pub fn late_limit(mut self, limit: Duration) -> Self {
         self.late_limit = Some(limit);
         self
     }
 
-    /// How long before its nominal instant a tick may already be claimed; instances whose clocks
-    /// run behind the scheduler's need that. Defaults to 5 s.
+    /// How long before its nominal instant a tick may already be claimed. Instances whose clocks are
+    /// behind the scheduler's need this. Defaults to 5 s.
     pub fn future_limit(mut self, limit: Duration) -> Self {
         self.future_limit = limit;
         self
     }
 
-    /// How far an instance's wall clock may be off the true time, in either direction. Defaults to
-    /// 5 s.
+    /// How far the wall clock of an instance may be off the true time, in either direction. Defaults
+    /// to 5 s.
     pub fn allowed_skew(mut self, skew: Duration) -> Self {
         self.allowed_skew = skew;
         self
     }
 
-    /// How long a claim is remembered. At least the late limit + the future limit + twice the
-    /// allowed skew, at most 365 days; fractions of a millisecond are cut. Defaults to ten periods,
-    /// but at least 60 s (and at most 365 days).
+    /// How long a claim is remembered: at least the late limit, the future limit and twice the
+    /// allowed skew together, at most 365 days; fractions of a millisecond are cut off. Defaults to
+    /// ten periods, but at least 60 s and at most 365 days.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Whose wall clock and timers to use. Defaults to the runtime that is found when a claim or
-    /// the wait for a tick begins: tokio's if there is one, else threads.
+    /// The runtime whose wall clock and timers are used. Defaults to the runtime of the caller when a
+    /// claim, or the wait for a tick, begins: tokio's if there is one (feature `tokio`), else
+    /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
         self
     }
 
-    /// Checks the rules.
+    /// Checks the rules and makes the job. Nothing is sent.
     ///
     /// # Errors
     ///
-    /// [`TickJobError`] names the rule that cannot be and the limit it breaks.
+    /// [`TickJobError`] names the value that cannot work, with the limit that it breaks.
     pub fn build(self) -> Result<TickJob, TickJobError> {
         if self.name.is_empty() {
             return Err(TickJobError::NameEmpty);
@@ -203,7 +218,7 @@ impl TickJobBuilder {
             allowed_skew: self.allowed_skew,
         };
         match Ttl::new(retention) {
-            // The part that servers count is what must be long enough.
+            // Servers count whole milliseconds, so those must be enough.
             Ok(ttl) if ttl.as_duration() >= minimum => Ok(ttl),
             Err(InvalidInput::TtlTooLong { .. }) => {
                 Err(TickJobError::RetentionTooLong { retention })

@@ -1,10 +1,10 @@
-//! A job that runs once per tick, on whichever instance comes first.
+//! A job that runs once per tick of a schedule, on the instance that comes first.
 //!
-//! Several instances run the same schedule. A lock around the job is not enough: the first
-//! instance is done and has released (or its ttl has passed) before the last one's clock reaches
-//! the tick, so the job runs again; and a lock that is held longer swallows the next tick. What
-//! works is to claim the *tick*: its nominal instant is part of the key, and the key outlives every
-//! instance's chance to claim it again.
+//! Several instances run the same schedule. A lock around the job is not enough: the first instance
+//! has finished and released it (or its ttl has passed) before the clock of the last instance
+//! reaches the tick, so the job runs again; and a lock that is held for longer makes the next tick
+//! fail. What works is to claim the *tick*: its nominal instant is part of the key, and the key
+//! outlives every instance's chance to claim it again.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,7 +20,7 @@
 //!         let tick = ticks.next().await;
 //!         match job.run(&locks, tick, async |_| send_reports().await).await? {
 //!             TickOutcome::Ran(()) => println!("tick {tick}: sent"),
-//!             TickOutcome::AlreadyClaimed => {} // another instance does it
+//!             TickOutcome::AlreadyClaimed => {} // another instance sends them
 //!             TickOutcome::TooLate => println!("tick {tick}: missed"),
 //!             TickOutcome::Unavailable(cause) => println!("tick {tick}: not run: {cause}"),
 //!         }
@@ -30,15 +30,16 @@
 //!
 //! # What is guaranteed
 //!
-//! A tick is run **at most once**, as long as the instances' wall clocks are off by no more than
-//! the allowed skew and the nodes do not forget keys. It is not run *exactly* once:
+//! A tick runs **at most once**, as long as the wall clocks of the instances are off by no more than
+//! the allowed skew and the nodes do not forget keys. It does not run *exactly* once:
 //!
-//! - A claimant that crashes, or whose job fails, loses that tick; nobody runs it again.
-//! - While too few nodes answer nobody claims anything (the outcome is
+//! - An instance that crashes after its claim, or whose job fails, loses that tick; no instance runs
+//!   it again.
+//! - While too few nodes answer, no tick is claimed (the outcome is
 //!   [`Unavailable`](TickOutcome::Unavailable)), and a tick whose late limit ends meanwhile is lost.
 //!
-//! Runs of *different* ticks may overlap when a job takes longer than its period. If that must not
-//! be, hold a lock during the run as well.
+//! Runs of *different* ticks may overlap when a job takes longer than its period. To prevent that,
+//! hold a lock during the run as well.
 
 mod claim;
 mod error;

@@ -9,10 +9,10 @@ use crate::ttl::Ttl;
 
 const NANOS_PER_MILLI: u128 = 1_000_000;
 
-/// A fixed period: its ticks are the whole multiples of it since the Unix epoch, so instances that
-/// never talk to each other agree on them.
+/// A fixed period. Its ticks are its whole multiples since the Unix epoch, so that instances agree on
+/// them without talking to each other.
 ///
-/// Whole milliseconds, at least one, at most 365 days.
+/// It is a whole number of milliseconds, at least one, at most 365 days.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -28,13 +28,13 @@ const NANOS_PER_MILLI: u128 = 1_000_000;
 pub struct Period(u64);
 
 impl Period {
-    /// Takes a duration of whole milliseconds between 1 ms and 365 days.
+    /// Makes a period of a duration between 1 ms and 365 days, in whole milliseconds.
     ///
     /// # Errors
     ///
     /// [`TickJobError::PeriodTooShort`], [`PeriodTooLong`](TickJobError::PeriodTooLong), or
     /// [`PeriodNotWhole`](TickJobError::PeriodNotWhole): a third of a second cannot be a period,
-    /// since ticks are whole milliseconds and a rounded period would drift away from the one meant.
+    /// because ticks are whole milliseconds and a rounded period would drift away from the exact one.
     pub fn new(period: Duration) -> Result<Self, TickJobError> {
         if period < Ttl::MIN.as_duration() {
             return Err(TickJobError::PeriodTooShort { period });
@@ -48,13 +48,13 @@ impl Period {
         }
     }
 
-    /// As a duration.
+    /// The period as a duration.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// The latest tick that is not after `instant`.
+    /// Returns the latest tick that is not after `instant`.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Period {
         Tick::at(instant).map(|at| self.floor(at))
     }
 
-    /// The first tick after `instant`; an instant that is itself a tick gives the next one.
+    /// Returns the first tick after `instant`: for an instant that is itself a tick, the next one.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Period {
         next.ok_or(InvalidTick::OutOfRange)
     }
 
-    /// Whether the tick is one of this period's.
+    /// Returns whether the tick is one of this period's.
     #[must_use]
     pub const fn contains(self, tick: Tick) -> bool {
         tick.as_millis().is_multiple_of(self.0)
@@ -83,14 +83,14 @@ impl Period {
         Tick::from_millis(at.as_millis() / self.0 * self.0)
     }
 
-    /// The first tick later than `at`; `None` at the end of time.
+    /// Returns the first tick later than `at`, or `None` at the end of time.
     pub(super) fn next_after(self, at: Tick) -> Option<Tick> {
         let next = self.floor(at).as_millis().checked_add(self.0)?;
         Some(Tick::from_millis(next))
     }
 
-    /// The first tick that is not earlier than this time since the epoch; `None` at the end of
-    /// time.
+    /// Returns the first tick that is not earlier than this time since the epoch, or `None` at the end
+    /// of time.
     pub(super) fn ceil(self, since_epoch: Duration) -> Option<Tick> {
         let period = u128::from(self.0) * NANOS_PER_MILLI;
         let index = since_epoch.as_nanos().div_ceil(period);
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(Period::new(year).unwrap().as_duration(), year);
         assert_eq!(
             refuse(nanos(1_500_000)).to_string(),
-            "period 1.5 ms is no whole number of milliseconds"
+            "period 1.5 ms is not a whole number of milliseconds"
         );
     }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_no_panic() {
+    fn the_ends_of_time_do_not_panic() {
         let before = UNIX_EPOCH - Duration::from_millis(1);
         assert!(matches!(
             period(5).tick_after(before),

@@ -9,13 +9,13 @@ use super::job::TickJob;
 use super::period::Period;
 use crate::runtime::Runtime;
 
-/// Timers follow the monotonic clock, ticks the wall clock. A sleep is cut into pieces, so that a
-/// wall clock that was set, or a system that was suspended, is noticed this soon.
+/// The longest single sleep. Timers follow the monotonic clock and ticks the wall clock, so a long
+/// sleep is cut into pieces, to notice soon that the wall clock was set or the system suspended.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl TickJob {
-    /// The job's ticks as they come due on this instance's wall clock, beginning with the first
-    /// after the first call of [`next`](Ticks::next).
+    /// The job's ticks as they come due on the wall clock of this instance, beginning with the first
+    /// one after the first call of [`next`](Ticks::next).
     ///
     /// # Errors
     ///
@@ -24,8 +24,8 @@ impl TickJob {
         Ticks::new(self, None)
     }
 
-    /// The job's ticks as they come due on this instance's wall clock, beginning with the first
-    /// after `tick`. Ticks that are older than the late limit are skipped.
+    /// The job's ticks as they come due on the wall clock of this instance, beginning with the first
+    /// one after `tick`. Ticks that are older than the late limit are skipped.
     ///
     /// # Errors
     ///
@@ -35,17 +35,17 @@ impl TickJob {
     }
 }
 
-/// The ticks of a [`TickJob`] with a period, as they come due on this instance's wall clock.
+/// The ticks of a [`TickJob`] with a period, as they come due on the wall clock of this instance.
 ///
-/// Ticks come in order, none twice. Those that came due while the caller was busy follow at once,
-/// unless they are older than the job's late limit: those are skipped. So after the wall clock was
-/// set back nothing comes until it has caught up with the last tick; begin anew with
-/// [`TickJob::ticks`] if that is too long.
+/// Ticks come in order, none of them twice. Those that came due while the caller was busy follow at
+/// once, except for those older than the job's late limit, which are skipped. So when the wall clock
+/// is set back, no tick comes until the clock has caught up with the last one; start again with
+/// [`TickJob::ticks`] if that takes too long.
 #[derive(Debug)]
 pub struct Ticks {
     job: TickJob,
     period: Period,
-    /// The last tick that was handed out or is to be left out.
+    /// The last tick that was returned, or the one after which to begin.
     last: Option<Tick>,
     runtime: Option<Arc<dyn Runtime>>,
 }
@@ -63,12 +63,12 @@ impl Ticks {
         })
     }
 
-    /// Waits until the next tick is due. It also takes note of a wall clock that is set meanwhile,
-    /// within about a second.
+    /// Waits until the next tick is due. A wall clock that is set meanwhile is noticed within about a
+    /// second.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a call that is dropped before it is ready has skipped no tick.
+    /// A call that is dropped before it is ready has not skipped a tick.
     pub async fn next(&mut self) -> Tick {
         let runtime = self.runtime.get_or_insert_with(|| self.job.runtime());
         loop {
@@ -90,12 +90,12 @@ impl Ticks {
 enum Step {
     /// This tick is due and not too old.
     Due(Tick),
-    /// None is, for so long.
+    /// No tick is due for this long.
     Sleep(Duration),
 }
 
-/// Finds the first tick after `last` that is at most `late` old. However far the clock has jumped,
-/// it costs no loop over the ticks between.
+/// Finds the first tick after `last` that is at most `late` old, without a loop over the ticks between,
+/// however far the clock has jumped.
 fn step(period: Period, last: Tick, now: Duration, late: Duration) -> Step {
     let after_last = period.next_after(last);
     let young_enough = period.ceil(now.saturating_sub(late));
@@ -107,12 +107,12 @@ fn step(period: Period, last: Tick, now: Duration, late: Duration) -> Step {
                 Some(ahead) => Step::Sleep(ahead),
             }
         }
-        // There is no tick any more before the end of time.
+        // There are no more ticks before the end of time.
         None => Step::Sleep(Duration::MAX),
     }
 }
 
-/// The latest tick at `now`, which is the time since the epoch.
+/// Returns the latest tick at `now`, which is the time since the epoch.
 fn latest(period: Period, now: Duration) -> Tick {
     let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     period.floor(Tick::from_millis(millis))

@@ -1,17 +1,17 @@
-//! When a tick may be claimed. Pure: the time is a parameter.
+//! When a tick may be claimed: pure functions, for which the time is a parameter.
 
 use std::time::Duration;
 
 use super::instant::Tick;
 
-/// Where a moment lies in a tick's claim window.
+/// Where a moment is in relation to a tick's claim window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Window {
-    /// The tick may be claimed, for so much longer.
+    /// The tick may be claimed, for this much longer.
     Open { left: Duration },
     /// The late limit has passed.
     Closed,
-    /// The tick lies further ahead than the future limit.
+    /// The tick is further ahead than the future limit.
     Ahead { by: Duration },
 }
 

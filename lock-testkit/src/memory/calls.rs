@@ -4,7 +4,7 @@ use lock_core::node::Operation;
 
 /// How many calls a [`MemoryNode`](super::MemoryNode) got, by kind.
 ///
-/// A call counts from the first poll of its future, whatever became of it: calls that were refused
+/// A call counts from the first poll of its future, whatever its outcome: calls that were refused
 /// count too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// All of them.
+    /// Returns the number of all calls.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.acquire + self.acquire_or_report + self.extend + self.release + self.other

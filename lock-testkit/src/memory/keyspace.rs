@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_core::node::{ExtendEntry, Operation};
 use lock_core::{NodeError, Reply, Token};
 
-/// As in the core: whether a script misbehaves in this way, for the simulator to notice.
+/// As in the core: whether a script is to have this bug, for the simulator to notice.
 #[cfg(not(lock_mutants))]
 macro_rules! mutant {
     ($name:ident) => {
@@ -21,17 +21,17 @@ macro_rules! mutant {
     };
 }
 
-/// How much of a foreign value a refusal tells, as in the acquire script.
+/// How much of a foreign value a refusal reports, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
-/// Below this many keys nobody looks for dead ones.
+/// With fewer keys than this, dead ones are not looked for.
 const SWEEP_FROM: usize = 1024;
 
 /// Keys with values and lifetimes.
 ///
-/// Each method takes the instant at which it happens. A key with a ttl lives exactly that long and
-/// is gone at its last instant. A real server, which counts whole milliseconds, keeps it up to two
-/// milliseconds longer.
+/// Each method takes the instant at which it happens. A key lives for exactly its ttl, and is gone at
+/// the last instant. A real server, which counts whole milliseconds, keeps it up to two milliseconds
+/// longer.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
@@ -44,7 +44,7 @@ struct Entry {
     expires_at: Option<Duration>,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Bytes(Vec<u8>),
@@ -63,7 +63,7 @@ impl Entry {
         self.expires_at.is_none_or(|expires_at| at < expires_at)
     }
 
-    /// What `PTTL` answers, a begun millisecond counted as a whole one.
+    /// Returns what `PTTL` answers. A fraction of a millisecond counts as a whole one.
     fn pttl(&self, at: Duration) -> i64 {
         let Some(expires_at) = self.expires_at else {
             return -1;
@@ -72,7 +72,7 @@ impl Entry {
         i64::try_from(left.div_ceil(1_000_000)).unwrap_or(i64::MAX)
     }
 
-    /// Who holds it and for how long, as scripts tell it.
+    /// Returns its holder and its PTTL, as scripts report them.
     fn told(&self, at: Duration) -> Reply {
         let holder = match &self.value {
             Value::Bytes(bytes) => Reply::Bytes(bytes[..bytes.len().min(TOLD_BYTES)].to_vec()),
@@ -90,7 +90,7 @@ impl Keyspace {
         }
     }
 
-    /// Carries an operation out, as one indivisible step.
+    /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
         match operation {
             Operation::Acquire { key, token, ttl } => {
@@ -221,7 +221,7 @@ impl Keyspace {
         }
     }
 
-    /// What the key holds, if it holds bytes.
+    /// Returns the value of the key, if it is bytes.
     pub(crate) fn get(&mut self, key: &[u8], at: Duration) -> Option<Vec<u8>> {
         match &self.live(key, at)?.value {
             Value::Bytes(bytes) => Some(bytes.clone()),
@@ -229,23 +229,23 @@ impl Keyspace {
         }
     }
 
-    /// What `PTTL` answers: -2 without a key, -1 without expiry.
+    /// Returns what `PTTL` answers: -2 without a key, -1 without expiry.
     pub(crate) fn pttl(&mut self, key: &[u8], at: Duration) -> i64 {
         self.live(key, at).map_or(-2, |entry| entry.pttl(at))
     }
 
-    /// The keys that are there, in the order of their bytes.
+    /// Returns the keys, in the order of their bytes.
     pub(crate) fn keys(&self, at: Duration) -> Vec<Vec<u8>> {
         let live = self.entries.iter().filter(|(_, entry)| entry.lives_at(at));
         live.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Sets a key to a value of somebody else's, without expiry.
+    /// Sets a key to a foreign value, without expiry.
     pub(crate) fn set(&mut self, key: &[u8], value: Value, at: Duration) {
         self.insert(key, value, None, at);
     }
 
-    /// Gives a key that is there this much longer to live.
+    /// Lets an existing key live for this much longer.
     pub(crate) fn expire(&mut self, key: &[u8], ttl: Duration, at: Duration) -> bool {
         let Some(entry) = self.live(key, at) else {
             return false;
@@ -254,7 +254,7 @@ impl Keyspace {
         true
     }
 
-    /// Deletes a key; `false` if it was not there.
+    /// Deletes a key. Returns whether it was there.
     pub(crate) fn remove(&mut self, key: &[u8], at: Duration) -> bool {
         let there = self.live(key, at).is_some();
         self.entries.remove(key);
@@ -269,7 +269,7 @@ impl Keyspace {
     fn insert(&mut self, key: &[u8], value: Value, expires_at: Option<Duration>, at: Duration) {
         self.entries
             .insert(key.to_vec(), Entry { value, expires_at });
-        // Keys that nobody asks for again would stay for ever. Looking at all of them each time
+        // Keys that are never asked for again would stay for ever. Looking at all of them each time
         // that their number has doubled costs a constant amount per key.
         if self.entries.len() > self.sweep_above {
             self.entries.retain(|_, entry| entry.lives_at(at));
@@ -277,7 +277,7 @@ impl Keyspace {
         }
     }
 
-    /// The entry of a key that is there, once a dead one has been cleared away.
+    /// Returns the entry of a key, after a dead one has been cleared away.
     fn live(&mut self, key: &[u8], at: Duration) -> Option<&mut Entry> {
         if self.entries.get(key).is_some_and(|e| !e.lives_at(at)) {
             self.entries.remove(key);

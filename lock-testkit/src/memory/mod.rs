@@ -19,20 +19,42 @@ pub use fault::Fault;
 use keyspace::Value;
 use server::{Call, Server, connection_lost};
 
-/// A node in this process that answers as a Redis server does, for tests that need no server.
+/// A node in this process that answers as a Redis server does, for tests without a server.
+///
+/// ```
+/// use lock_core::{AcquireError, DistributedLockExt, Redlock};
+/// use lock_testkit::{Fault, MemoryNode};
+///
+/// # futures::executor::block_on(async {
+/// let nodes = MemoryNode::several(3);
+/// let locks = Redlock::new(nodes.clone())?;
+///
+/// let guard = locks.lock("invoice-7").await?;
+/// assert_eq!(nodes[0].get("invoice-7").as_deref(), Some(guard.token().as_bytes()));
+/// guard.release().await?;
+/// assert!(nodes[0].keys().is_empty());
+///
+/// for node in &nodes[..2] {
+///     node.set_fault(Fault::Refuse);
+/// }
+/// let outage = locks.try_lock("invoice-7").await;
+/// assert!(matches!(outage, Err(AcquireError::Unavailable(_))));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 ///
 /// Keys expire on the clock of a [`Runtime`]; under tokio's paused clock a test runs in virtual
-/// time. A clone is another handle on the same node: give one to the lock and keep the other, to
+/// time. A clone is another handle to the same node: give one to the lock and keep the other, to
 /// switch faults on and off and to look at the keys.
 ///
-/// What looks at the node or changes it from outside ([`get`](Self::get),
-/// [`set_foreign`](Self::set_foreign), ...) works whatever its fault, and is not counted as a call.
+/// The methods that look at the node or change it from outside ([`get`](Self::get),
+/// [`set_foreign`](Self::set_foreign), ...) work whatever its fault, and do not count as calls.
 ///
 /// # Order
 ///
 /// The node takes commands in the order in which their futures are first polled, as over one
 /// connection, and runs them in that order. A command that was sent runs even if its caller drops
-/// the future or runs out of time, just as with a real server.
+/// the future or runs out of time, as with a real server.
 ///
 /// # Subscriptions
 ///
@@ -52,8 +74,8 @@ impl MemoryNode {
     /// A node without keys, on the clock of the runtime in which it is first used: tokio's, with
     /// the feature `tokio` of `lock-core`, else the system's.
     ///
-    /// It keeps that clock. A node in a `static` that outlives the runtime of one test is better
-    /// made with [`with_runtime`](Self::with_runtime) and
+    /// It keeps that clock. Make a node in a `static`, which outlives the runtime of one test, with
+    /// [`with_runtime`](Self::with_runtime) and
     /// [`ThreadRuntime::shared`](lock_core::runtime::ThreadRuntime::shared).
     pub fn new(label: impl Into<String>) -> Self {
         Self::build(label.into(), OnceLock::new())
@@ -88,29 +110,29 @@ impl MemoryNode {
         }
     }
 
-    /// Makes something go wrong from now on, instead of what went wrong before.
+    /// Gives the node a fault, in place of the one that it has.
     ///
     /// Commands that wait at a node that hung run now, under the new fault.
     pub fn set_fault(&self, fault: Fault) {
         self.with_server(|server, now| server.set_fault(Some(fault), now));
     }
 
-    /// Ends the fault. Commands that wait at a node that hung run now, in their order; what is
-    /// delayed arrives when it would have arrived.
+    /// Ends the fault. Commands that wait at a node that hung run now, in their order; commands that
+    /// are delayed arrive when they would have arrived.
     pub fn heal(&self) {
         self.with_server(|server, now| server.set_fault(None, now));
     }
 
-    /// What is wrong at present.
+    /// The node's fault, if it has one.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         self.with_server(|server, _| server.fault().cloned())
     }
 
-    /// Loses all keys, as a server that restarts without persistence.
+    /// Loses all keys, like a server that restarts without persistence.
     ///
-    /// Calls that wait for their answer lose their connection, and what they asked for never runs.
-    /// A fault stays.
+    /// Calls that wait for their answer lose their connection, and their commands never run. A fault
+    /// stays.
     pub fn forget(&self) {
         self.with_server(|server, _| {
             server.disconnect();
@@ -118,55 +140,55 @@ impl MemoryNode {
         });
     }
 
-    /// How often the node was called.
+    /// Returns how often the node was called.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.with_server(|server, _| server.calls)
     }
 
-    /// How many commands were sent and have not run yet: while the node hangs or delays.
+    /// Returns how many commands were sent and have not run yet, because the node hangs or delays.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.with_server(|server, _| server.waiting())
     }
 
-    /// The value of a key; `None` if there is no such key or it is of another type.
+    /// Returns the value of a key, or `None` if there is no such key or it is of another type.
     #[must_use]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         self.with_server(|server, now| server.keyspace.get(key.as_ref(), now))
     }
 
-    /// What Redis answers to `PTTL`: the lifetime left in milliseconds, -1 for a key without
-    /// expiry, -2 if there is no such key.
+    /// Returns what Redis answers to `PTTL`: the remaining lifetime in milliseconds, -1 for a key
+    /// without expiry, -2 if there is no such key.
     #[must_use]
     pub fn pttl(&self, key: impl AsRef<[u8]>) -> i64 {
         self.with_server(|server, now| server.keyspace.pttl(key.as_ref(), now))
     }
 
-    /// All keys, in the order of their bytes.
+    /// Returns all keys, in the order of their bytes.
     #[must_use]
     pub fn keys(&self) -> Vec<Vec<u8>> {
         self.with_server(|server, now| server.keyspace.keys(now))
     }
 
-    /// Sets a key without expiry, as another client does that knows nothing of locks.
+    /// Sets a key without expiry, like a client that knows nothing about locks.
     pub fn set_foreign(&self, key: impl AsRef<[u8]>, value: impl Into<Vec<u8>>) {
         let value = Value::Bytes(value.into());
         self.with_server(|server, now| server.keyspace.set(key.as_ref(), value, now));
     }
 
-    /// Puts a value there that is no string: a hash, a list or the like. The key has no expiry.
+    /// Sets a key to a value that is not a string, such as a hash or a list. The key has no expiry.
     pub fn set_other_type(&self, key: impl AsRef<[u8]>) {
         self.with_server(|server, now| server.keyspace.set(key.as_ref(), Value::OtherType, now));
     }
 
-    /// Lets a key expire after `ttl`, be that longer or shorter than before; `false` if there is no
-    /// such key.
+    /// Lets a key expire after `ttl`, whether that is later or earlier than before. Returns whether
+    /// there is such a key.
     pub fn expire(&self, key: impl AsRef<[u8]>, ttl: Duration) -> bool {
         self.with_server(|server, now| server.keyspace.expire(key.as_ref(), ttl, now))
     }
 
-    /// Deletes a key, whoever holds it; `false` if there is no such key.
+    /// Deletes a key, regardless of its holder. Returns whether there was such a key.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> bool {
         self.with_server(|server, now| server.keyspace.remove(key.as_ref(), now))
     }
@@ -175,10 +197,10 @@ impl MemoryNode {
         self.inner.runtime.get_or_init(ambient)
     }
 
-    /// Looks at the server as it is now: after all that was due has run.
+    /// Looks at the server as it is now, after everything that was due has run.
     fn with_server<T>(&self, look: impl FnOnce(&mut Server, Duration) -> T) -> T {
         let runtime = self.runtime();
-        // A panic while the lock was held would be one of a test's own making; the keys are whole.
+        // Only a test could have panicked while it held the lock; the keys are whole.
         let mut server = (self.inner.server.lock()).unwrap_or_else(PoisonError::into_inner);
         let now = runtime.now();
         server.run_due(now);
@@ -210,7 +232,7 @@ impl MemoryNode {
             if now >= deadline {
                 return Err(NodeError::no_answer(within));
             }
-            // Nobody but its callers wakes the node when a command arrives.
+            // Only its callers wake the node when a command arrives.
             let until = if now < arrives_at {
                 arrives_at.min(deadline)
             } else {

@@ -1,4 +1,4 @@
-//! The server inside a node: takes requests in order and answers them, or not.
+//! The server inside a node, which takes requests in order and answers them, or does not.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,19 +14,19 @@ type Answer = Result<Reply, NodeError>;
 
 /// Everything behind the lock of a node.
 ///
-/// It has no task of its own. Instead, whoever looks at it says what time it is and first lets it
-/// run what is due ([`run_due`](Server::run_due)), each request at the instant at which it was due.
-/// So a command takes effect at the right time even if its caller is gone and nobody waits for it.
+/// It has no task of its own. Instead, every caller says what time it is and first lets it run what
+/// is due ([`run_due`](Server::run_due)), each request at the instant at which it was due. So a
+/// command takes effect at the right time even if its caller is gone.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) keyspace: Keyspace,
     pub(super) calls: Calls,
     fault: Option<Fault>,
-    /// What was received or is on its way, in the order of the calls.
+    /// The requests that were received or are on their way, in the order of the calls.
     requests: VecDeque<Request>,
-    /// When it last resumed after a hang: nothing that it received meanwhile ran before.
+    /// When it last resumed after a hang: requests that it received meanwhile did not run before.
     resumed_at: Duration,
-    /// Answers that are ready to be given; see [`take_answers`](Server::take_answers).
+    /// Answers that are ready; see [`take_answers`](Server::take_answers).
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
 }
 
@@ -37,7 +37,7 @@ struct Request {
     reply_to: oneshot::Sender<Answer>,
 }
 
-/// A call that was taken, as its caller sees it.
+/// An accepted call, as its caller sees it.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) answer: oneshot::Receiver<Answer>,
@@ -104,8 +104,7 @@ impl Server {
         self.fault.as_ref()
     }
 
-    /// Changes what is wrong. The caller has run what was due before the change, and runs what is
-    /// due after it.
+    /// Changes the fault. The caller runs what is due before the change and after it.
     pub(super) fn set_fault(&mut self, fault: Option<Fault>, now: Duration) {
         if self.fault == Some(Fault::Hang) {
             self.resumed_at = now;
@@ -116,20 +115,20 @@ impl Server {
         self.fault = fault;
     }
 
-    /// Breaks all connections: what was not run yet never runs.
+    /// Breaks all connections: requests that have not run never do.
     pub(super) fn disconnect(&mut self) {
         let cut = self.requests.drain(..);
         self.answers
             .extend(cut.map(|request| (request.reply_to, Err(connection_lost()))));
     }
 
-    /// How many commands were sent and have not run yet.
+    /// Returns how many commands were sent and have not run yet.
     pub(super) fn waiting(&self) -> usize {
         self.requests.len()
     }
 
-    /// The answers that became ready. They are given after the node's lock is free again, since
-    /// that wakes the callers.
+    /// Returns the answers that became ready. They are given after the node's lock is free again,
+    /// because that wakes the callers.
     pub(super) fn take_answers(&mut self) -> Answers {
         Answers(std::mem::take(&mut self.answers))
     }
@@ -141,7 +140,7 @@ pub(super) struct Answers(Vec<(oneshot::Sender<Answer>, Answer)>);
 impl Answers {
     pub(super) fn give(self) {
         for (caller, answer) in self.0 {
-            // A caller that has given up takes no answer; the command ran all the same.
+            // A caller that has given up takes no answer, but the command did run.
             drop(caller.send(answer));
         }
     }

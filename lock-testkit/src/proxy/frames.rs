@@ -3,15 +3,15 @@
 /// A frame that is larger is passed on in pieces, and so is all that follows.
 const MAX_FRAME: usize = 64 << 20;
 
-/// So long may the first line of a frame's part be.
+/// The longest first line of a frame's part.
 const MAX_LINE: usize = 64 << 10;
 
-/// With these bytes a part of a frame begins, of RESP2 and RESP3.
+/// The bytes with which a part of a frame begins, of RESP2 and RESP3.
 const KINDS: &[u8] = b"*~>%|$=!+-:_#,(";
 
-/// Takes bytes in any pieces and gives whole requests or replies.
+/// Takes bytes in any pieces and returns whole requests or replies.
 pub(super) struct Frames {
-    /// With these bytes a frame may begin.
+    /// The bytes with which a frame may begin.
     first: &'static [u8],
     /// Whether a line that begins with a letter is a frame.
     takes_lines: bool,
@@ -27,9 +27,9 @@ pub(super) struct Frames {
 pub(super) enum Next {
     /// A whole frame.
     Frame(Vec<u8>),
-    /// Bytes of a stream that is no RESP.
+    /// Bytes of a stream that is not RESP.
     Raw(Vec<u8>),
-    /// Nothing before more bytes come.
+    /// Nothing, before more bytes come.
     Wait,
 }
 
@@ -40,8 +40,8 @@ enum Part {
 }
 
 impl Frames {
-    /// Of a stream that consists of arrays, and of commands in plain lines, as Redis takes them too:
-    /// some clients greet a server so.
+    /// Makes one for a stream of arrays and of commands in plain lines, which Redis also accepts: some
+    /// clients greet a server with one.
     pub(super) fn of_requests() -> Self {
         Self::new(b"*", true)
     }
@@ -87,12 +87,12 @@ impl Frames {
         }
     }
 
-    /// From now on everything is given as it comes.
+    /// From now on everything is returned as it comes.
     pub(super) fn make_raw(&mut self) {
         self.raw = true;
     }
 
-    /// What is left when no more bytes will come.
+    /// Returns what is left when no more bytes will come.
     pub(super) fn take_rest(&mut self) -> Vec<u8> {
         self.scanned = 0;
         std::mem::take(&mut self.bytes)
@@ -122,7 +122,7 @@ impl Frames {
             let Some(length) = number(line) else {
                 return Part::NoResp;
             };
-            // -1 stands for nil.
+            // -1 means nil.
             let length = u64::try_from(length).unwrap_or(0);
             match kind {
                 b'*' | b'~' | b'>' => more = length,
@@ -146,7 +146,8 @@ impl Frames {
     }
 }
 
-/// The words of a request, which is an array of bulk strings or a line; `None` for any other frame.
+/// Returns the words of a request, which is an array of bulk strings or a line, or `None` for any
+/// other frame.
 pub(super) fn words(frame: &[u8]) -> Option<Vec<Vec<u8>>> {
     if frame.first()?.is_ascii_alphabetic() {
         let words = frame.split(|byte| b" \r\n".contains(byte));

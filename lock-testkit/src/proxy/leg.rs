@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
 
-/// While more than this waits to be written, no more is read for it.
+/// While more bytes than this wait to be written, none are read for it.
 pub(super) const FULL: usize = 16 << 20;
 
 pub(super) struct Leg {
@@ -32,8 +32,8 @@ impl Leg {
         Self::new(stream, false)
     }
 
-    /// Begins to connect. Were it done while the caller waits, a server with a full queue of
-    /// connections would stop all others too.
+    /// Begins to connect, without waiting: a server with a full queue of connections would otherwise
+    /// stop all other connections too.
     pub(super) fn dial(target: SocketAddr) -> io::Result<Self> {
         let family = match target {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -85,7 +85,7 @@ impl Leg {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Forgets what was not written yet.
+    /// Forgets the bytes that have not been written.
     pub(super) fn clear(&mut self) {
         self.out.clear();
     }
@@ -104,7 +104,7 @@ impl Leg {
         }
     }
 
-    /// Takes notice of a connection that stands, and writes what can be written.
+    /// Notices that the connection has been made, and writes what can be written.
     ///
     /// An error is the end of this leg.
     pub(super) fn write(&mut self, is_writable: bool) -> io::Result<()> {
@@ -129,8 +129,8 @@ impl Leg {
         Ok(())
     }
 
-    /// After an error of a write: what the peer has sent before may still be there to read.
-    /// Returns whether that can be.
+    /// Stops writing after an error of a write. Returns whether bytes that the peer has sent before may
+    /// still be there to read.
     pub(super) fn only_reads(&mut self) -> bool {
         self.out.clear();
         self.writes_shut = true;
@@ -149,8 +149,8 @@ impl Leg {
 
 impl Drop for Leg {
     fn drop(&mut self) {
-        // A process that is being started may hold a copy for a moment, and closing alone would
-        // then end nothing. It fails where the peer was faster.
+        // A process that is being started may have a copy for a moment, and closing alone would then
+        // end nothing. This fails where the peer was faster.
         drop(self.stream.shutdown(Shutdown::Both));
     }
 }
@@ -159,14 +159,15 @@ fn is_not_yet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// No process that a test starts meanwhile may get the socket: it would keep the connection open.
+/// Makes a socket that no process inherits which a test starts meanwhile: it would keep the connection
+/// open.
 #[cfg(not(target_vendor = "apple"))]
 fn new_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     use rustix::net::{SocketFlags, socket_with};
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// Here it cannot be said at once.
+/// The same where a system cannot say so at once.
 #[cfg(target_vendor = "apple")]
 fn new_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     let socket = rustix::net::socket(family, SocketType::STREAM, None)?;

@@ -18,7 +18,7 @@ pub(super) enum Side {
     Server,
 }
 
-/// What is to become of the connection.
+/// What happens to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     GoOn,
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Whether bytes from this side are to be read now.
+    /// Returns whether bytes from this side are to be read now.
     pub(super) fn wants_read(&self, side: Side, shared: &Shared) -> bool {
         let has_room = || match side {
             Side::Client => self.server.as_ref().is_none_or(|leg| leg.waiting() < FULL),
@@ -72,7 +72,7 @@ impl Link {
         self.leg(side).is_some_and(Leg::wants_read) && (self.vanishes(shared) || has_room())
     }
 
-    /// When a reply that is held back is to be delivered.
+    /// Returns when the next reply that is held back is to be delivered.
     pub(super) fn next_due(&self, shared: &Shared) -> Option<Instant> {
         let (arrival, _) = self.held.front()?;
         shared.due(*arrival)
@@ -87,7 +87,7 @@ impl Link {
         self.dead || shared.is_black_hole()
     }
 
-    /// Both directions end here, and nothing is closed.
+    /// Lets both directions end here, without closing anything.
     pub(super) fn die(&mut self) {
         self.dead = true;
         self.held.clear();
@@ -97,7 +97,7 @@ impl Link {
         }
     }
 
-    /// As [`die`](Self::die), if anything is on its way.
+    /// Does what [`die`](Self::die) does, if something is on its way.
     pub(super) fn die_if_in_flight(&mut self) {
         let to_server = self.server.as_ref().map_or(0, Leg::waiting);
         if to_server + self.replies_waiting() > 0 {
@@ -105,12 +105,13 @@ impl Link {
         }
     }
 
-    /// No reply is to be lost any more that was not lost yet.
+    /// From now on no reply is lost that has not been lost.
     pub(super) fn forgive(&mut self) {
         self.pairing.forgive();
     }
 
-    /// Only the server's side is left, since the server did not hear that the client has closed.
+    /// Returns whether only the server's side is left, because the server did not notice that the
+    /// client has closed.
     pub(super) fn is_orphan(&self) -> bool {
         self.dead && !self.has_client()
     }
@@ -140,7 +141,7 @@ impl Link {
         }
     }
 
-    /// What was begun and is not whole is passed on as it is.
+    /// Passes on as it is what was begun and is not whole.
     fn end(&mut self, side: Side, shared: &Shared) {
         let vanishes = self.vanishes(shared);
         match side {
@@ -186,7 +187,7 @@ impl Link {
             self.forward(frame);
             return Fate::GoOn;
         };
-        // Also for a connection that is dead already.
+        // Also for a connection that is already dead.
         shared.record.add(words.to_vec());
         if self.dead {
             return Fate::GoOn;
@@ -233,7 +234,7 @@ impl Link {
         }
     }
 
-    /// Gives the answers of our own whose turn it is.
+    /// Gives the proxy's own answers whose turn it is.
     fn answer(&mut self) {
         while let Some(answer) = self.pairing.next_answer() {
             self.reply(answer);
@@ -258,8 +259,8 @@ impl Link {
         }
     }
 
-    /// Writes what can and may be written, and closes what is to be closed. Returns whether
-    /// anything is left of the connection.
+    /// Writes what can and may be written, and closes what is to be closed. Returns whether anything
+    /// is left of the connection.
     pub(super) fn write(&mut self, now: Instant, shared: &Shared) -> bool {
         self.write_to(Side::Client, false, now, shared);
         self.write_to(Side::Server, false, now, shared);
@@ -290,7 +291,7 @@ impl Link {
                     client.push(reply);
                     self.held.pop_front();
                 }
-                // It has gone without reading its replies.
+                // The client has gone without reading its replies.
                 if client.write(is_writable).is_err() {
                     self.client = None;
                     self.held.clear();
@@ -301,7 +302,7 @@ impl Link {
                 if client_ended && !vanishes {
                     written = written.and_then(|()| server.finish_writes());
                 }
-                // Before it broke it may have answered, and that is still to be read.
+                // The server may have answered before the connection broke, and that is still to be read.
                 if written.is_err() && !server.only_reads() {
                     self.server = None;
                 }
@@ -310,7 +311,7 @@ impl Link {
         }
     }
 
-    /// Closes both sides. What has come before and may pass is still delivered.
+    /// Closes both sides. Bytes that have come before and may pass are still delivered.
     pub(super) fn cut(mut self, shared: &Shared) {
         // The turn may have begun before the latest reply came.
         let now = Instant::now();

@@ -23,18 +23,18 @@ use relay::{Call, Relay};
 
 use crate::server::{ServerError, port, setup};
 
-/// A TCP proxy before one server, by which a test breaks connections on purpose.
+/// A TCP proxy in front of one server, with which a test breaks connections on purpose.
 ///
 /// It listens on a free port of the loopback interface, which it keeps, and passes bytes on in both
-/// directions until a [`ProxyFault`] is set. It knows requests and replies of RESP2 and RESP3 apart,
-/// in whatever pieces they come, and passes each on when it is whole; a stream that is no RESP is
-/// passed on as it comes. A server that cannot be reached closes the connection of the client.
+/// directions until a [`ProxyFault`] is set. It recognizes the requests and replies of RESP2 and
+/// RESP3, in whatever pieces they come, and passes each on when it is whole; a stream that is not
+/// RESP is passed on as it comes. If the server cannot be reached, the client's connection is closed.
 ///
-/// It runs in one thread of its own and needs no runtime, so it works beside any. Its methods block
-/// for a moment. What has reached the proxy before a call is handled before the call is carried
-/// out: a fault is for what comes after it. A busy system may need a moment to bring to the proxy
-/// what a client has done, so a test that has to be sure waits until
-/// [`open_connections`](Self::open_connections) or [`request_count`](Self::request_count) tells it.
+/// It runs in a thread of its own and needs no runtime, so it works with any. Its methods block for a
+/// moment. Whatever has reached the proxy before a method is called is handled before the method
+/// takes effect: a fault is for what comes after it. On a busy system it may take a moment until an
+/// action of a client reaches the proxy, so a test that has to be sure waits for
+/// [`open_connections`](Self::open_connections) or [`request_count`](Self::request_count).
 ///
 /// Dropping it closes all connections and ends the thread.
 ///
@@ -46,7 +46,7 @@ use crate::server::{ServerError, port, setup};
 /// let proxy = FaultProxy::start(server.addr())?;
 /// let mut client = redis_client(&format!("redis://{}", proxy.addr()));
 ///
-/// // The server does what it is asked, and the client does not get to know.
+/// // The server does what it is asked, but the client does not hear of it.
 /// proxy.set_fault(ProxyFault::CutBeforeReply);
 /// assert!(client.set("k", "v").is_err());
 /// assert_eq!(server.command(&["GET", "k"])?, Reply::Bytes(b"v".to_vec()));
@@ -63,11 +63,11 @@ use crate::server::{ServerError, port, setup};
 ///
 /// # Panics
 ///
-/// All methods panic if the proxy's thread has ended, which it only does by a panic of its own.
+/// All methods panic if the proxy's thread has ended, which happens only if the thread panics.
 pub struct FaultProxy {
     addr: SocketAddr,
     target: SocketAddr,
-    /// `None` at the end alone.
+    /// `None` only at the end.
     calls: Option<Sender<Call>>,
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -75,7 +75,7 @@ pub struct FaultProxy {
 
 impl FaultProxy {
     /// Starts to listen, and to pass everything on to `target`: see
-    /// [`RedisServer::addr`](crate::RedisServer::addr). Nobody needs to listen there yet.
+    /// [`RedisServer::addr`](crate::RedisServer::addr). The server need not listen there yet.
     ///
     /// # Errors
     ///
@@ -104,73 +104,73 @@ impl FaultProxy {
         })
     }
 
-    /// Where it listens, all its life.
+    /// The address on which it listens, for all its life.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Sets what is wrong from now on, in place of what was. [`ProxyFault`] says for each fault
-    /// whether it is for open connections too.
+    /// Sets the fault, in place of the one before. [`ProxyFault`] says for each fault whether it also
+    /// concerns open connections.
     ///
     /// # Panics
     ///
-    /// Panics if the fault before was [`ProxyFault::Refuse`] and somebody else has taken the port.
+    /// Panics if the fault before was [`ProxyFault::Refuse`] and another program has taken the port.
     pub fn set_fault(&self, fault: ProxyFault) {
         let set = self.call(move |relay| relay.set_fault(fault));
         self.expect_port(set);
     }
 
-    /// Ends the fault: everything passes again, and replies that were held back are delivered. What
-    /// was swallowed stays lost, and a connection that has lost bytes stays silent.
+    /// Ends the fault: everything passes again, and replies that were held back are delivered. Bytes
+    /// that were swallowed stay lost, and a connection that has lost bytes stays silent.
     ///
     /// # Panics
     ///
-    /// Panics if the fault was [`ProxyFault::Refuse`] and somebody else has taken the port.
+    /// Panics if the fault was [`ProxyFault::Refuse`] and another program has taken the port.
     pub fn heal(&self) {
         let healed = self.call(Relay::heal);
         self.expect_port(healed);
     }
 
-    /// Closes all open connections. New ones pass, as far as the fault lets them.
+    /// Closes all open connections. New ones pass, as far as the fault allows.
     pub fn cut(&self) {
         self.call(Relay::cut);
     }
 
-    /// How many clients are connected now.
+    /// Returns how many clients are connected.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.call(|relay| relay.open_connections())
     }
 
-    /// How many clients have ever connected.
+    /// Returns how many clients have ever connected.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.call(|relay| relay.accepted())
     }
 
-    /// The whole requests that clients have sent, as words, in the order in which they came and
-    /// whatever became of them: those that were swallowed are among them.
+    /// Returns the whole requests that clients have sent, as words, in the order in which they came.
+    /// Requests that were swallowed are among them.
     ///
-    /// It keeps the latest 10,000, and of these no more than 16 MiB hold;
-    /// [`request_count`](Self::request_count) tells whether older ones were forgotten. What is no
-    /// array of bulk strings is no request.
+    /// The proxy keeps the latest 10,000 of them, up to 16 MiB;
+    /// [`request_count`](Self::request_count) shows whether older ones were forgotten. Only an array
+    /// of bulk strings counts as a request.
     #[must_use]
     pub fn requests(&self) -> Vec<Vec<Vec<u8>>> {
         self.call(|relay| relay.shared().record.to_vec())
     }
 
-    /// How many whole requests clients have ever sent.
+    /// Returns how many whole requests clients have ever sent.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.call(|relay| relay.shared().record.count())
     }
 
-    /// Has something done by the thread, which owns all there is.
+    /// Lets the thread, which owns everything, do something.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Relay) -> T + Send + 'static) -> T {
         let (done, result) = channel();
         let call = move |relay: &mut Relay| {
-            // The caller waits for it until the end, below.
+            // The caller waits below until this is done.
             drop(done.send(work(relay)));
         };
         let sent = self.calls.as_ref().map(|calls| calls.send(Box::new(call)));

@@ -1,19 +1,19 @@
-//! Which reply belongs to which request of a connection.
+//! Pairs the replies of a connection with its requests.
 
 use std::collections::VecDeque;
 
 use super::words::{Kind, is_subscription, kind_of};
 
-/// What is to become of the reply to a request.
+/// What happens to the reply to a request.
 pub(super) enum Outcome {
     Pass,
     Cut,
     Lose,
-    /// There will be none, the request was not passed on. It is answered with this.
+    /// There will be none, because the request was not passed on. It is answered with this.
     Answer(Vec<u8>),
 }
 
-/// The requests that were not answered yet, in order.
+/// The requests that have no answer yet, in order.
 #[derive(Default)]
 pub(super) struct Pairing {
     requests: VecDeque<Request>,
@@ -27,7 +27,7 @@ struct Request {
 }
 
 impl Pairing {
-    /// The client has sent a request of this name.
+    /// Notes that the client has sent a request of this name.
     pub(super) fn add(&mut self, name: &[u8], outcome: Outcome) {
         let is_subscription = is_subscription(name);
         self.subscribed |= is_subscription;
@@ -37,7 +37,7 @@ impl Pairing {
         });
     }
 
-    /// The server has sent this: what is to become of it.
+    /// Returns what happens to this frame from the server.
     pub(super) fn outcome_of(&mut self, frame: &[u8]) -> Outcome {
         let is_a_reply = match kind_of(frame, self.subscribed) {
             Kind::Reply => true,
@@ -48,7 +48,7 @@ impl Pairing {
         request.map_or(Outcome::Pass, |request| request.outcome)
     }
 
-    /// An answer of our own whose turn it is.
+    /// Returns an answer of the proxy itself whose turn it is.
     pub(super) fn next_answer(&mut self) -> Option<Vec<u8>> {
         let Outcome::Answer(answer) = &mut self.requests.front_mut()?.outcome else {
             return None;
@@ -58,7 +58,7 @@ impl Pairing {
         Some(answer)
     }
 
-    /// No reply is to be lost any more.
+    /// From now on no reply is lost.
     pub(super) fn forgive(&mut self) {
         for Request { outcome, .. } in &mut self.requests {
             if matches!(outcome, Outcome::Cut | Outcome::Lose) {

@@ -15,14 +15,14 @@ use super::link::{Fate, Link, Side};
 use super::shared::Shared;
 use crate::server::port;
 
-/// What the proxy's owner wants to have done in the loop.
+/// Something that the proxy's owner lets the loop do.
 pub(super) type Call = Box<dyn FnOnce(&mut Relay) + Send>;
 
-/// Without file descriptors to spare nothing can be accepted for a while.
+/// How long no connection is accepted when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What was sent before a call is read before the call is carried out, so long as there is an end
-/// of it.
+/// Bytes that were sent before a call are read before the call is carried out, within this many
+/// turns.
 const TURNS_BEFORE_A_CALL: u32 = 32;
 
 const READ_SIZE: usize = 64 << 10;
@@ -134,8 +134,8 @@ impl Relay {
 
     fn refuse(&mut self) {
         if let Some(listener) = self.listener.take() {
-            // A process that is being started may hold a copy for a moment, and closing alone would
-            // then end nothing. Where the system shuts no listener it fails, which is not worse.
+            // A process that is being started may have a copy for a moment, and closing alone would then
+            // end nothing. Where the system cannot shut down a listener this fails, which does no harm.
             shutdown(&listener, Shutdown::Both).ok();
         }
     }
@@ -159,7 +159,7 @@ impl Relay {
     }
 
     /// Waits until there is something to do or the timeout has passed, and does it. Returns whether
-    /// there was anything.
+    /// there was something to do.
     fn turn(&mut self, timeout: Option<Duration>) -> bool {
         let (ready, accepts) = self.wait(timeout);
         let busy = !ready.is_empty() || accepts;
@@ -185,7 +185,7 @@ impl Relay {
                 cuts.push(at);
             }
         }
-        // From the last, so that the others keep their places.
+        // From the last to the first, so that the others keep their places.
         cuts.sort_unstable();
         for at in cuts.into_iter().rev() {
             self.links.remove(at).cut(&self.shared);
@@ -197,7 +197,7 @@ impl Relay {
         busy
     }
 
-    /// Which sockets have something to do, and whether there are new connections.
+    /// Returns which sockets have something to do, and whether there are new connections.
     fn wait(&mut self, timeout: Option<Duration>) -> (Vec<Ready>, bool) {
         let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
         self.accept_again = self.accept_again.filter(|again| *again > Instant::now());
@@ -214,7 +214,7 @@ impl Relay {
                 let mut flags = PollFlags::empty();
                 flags.set(PollFlags::IN, link.wants_read(side, &self.shared));
                 flags.set(PollFlags::OUT, leg.wants_write());
-                // One that waits for nothing would still wake us with its end, for ever.
+                // A socket that waits for nothing would still wake us with its end, for ever.
                 if !flags.is_empty() {
                     fds.push(PollFd::from_borrowed_fd(leg.fd(), flags));
                     sockets.push((at, side));
@@ -233,7 +233,7 @@ impl Relay {
         (ready.collect(), accepts)
     }
 
-    /// It tells nothing but that there may be a call.
+    /// The bytes mean nothing but that there may be a call.
     fn drain_wake(&mut self) {
         while self.wake.read(&mut self.buffer).is_ok_and(|read| read > 0) {}
     }
@@ -246,7 +246,7 @@ impl Relay {
             match listener.accept() {
                 Ok((client, _)) => {
                     self.accepted += 1;
-                    // Be the client gone already or the server not to be reached: the client sees
+                    // If the client has already gone, or the server cannot be reached, the client sees
                     // its connection end.
                     if let Ok(link) = Link::open(client, self.target) {
                         self.links.push(link);
@@ -278,7 +278,7 @@ impl Drop for Relay {
 }
 
 fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
-    // What is too long to be told is too long to be waited for.
+    // A timeout that is too long to be expressed is too long to be waited for.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}

@@ -1,4 +1,4 @@
-//! What all connections of a proxy share.
+//! The state that all connections of a proxy share.
 
 use std::time::Instant;
 
@@ -16,7 +16,8 @@ impl Shared {
         self.fault == Some(ProxyFault::BlackHole)
     }
 
-    /// When a reply is to be delivered that arrived at `arrival`; `None` as long as it is not known.
+    /// Returns when a reply that arrived at `arrival` is to be delivered, or `None` while that is not
+    /// known.
     pub(super) fn due(&self, arrival: Instant) -> Option<Instant> {
         match self.fault {
             Some(ProxyFault::Hold) => None,

@@ -1,20 +1,21 @@
-//! What the proxy has to know of the words of Redis.
+//! What the proxy has to know about the words of Redis.
 
-/// What a frame from the server is.
+/// The kind of a frame from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The reply to the oldest request that has none.
     Reply,
-    /// That of a subscription, if that is the oldest request; a request for several channels has
-    /// several.
+    /// The reply to a subscription, if that is the oldest request; a request for several channels has
+    /// several of them.
     Confirmation,
-    /// What nobody asked for.
+    /// A frame that was not asked for.
     Message,
 }
 
-/// Tells what a frame is, on a connection on which somebody `subscribed` or not.
+/// Returns the kind of a frame, on a connection that has `subscribed` or has not.
 ///
-/// RESP3 marks what is no reply, confirmations too; RESP2 does not, so there the first word tells.
+/// RESP3 marks frames that are not replies, confirmations too. RESP2 does not, so there the first
+/// word decides.
 pub(super) fn kind_of(frame: &[u8], subscribed: bool) -> Kind {
     let is_push = frame.starts_with(b">");
     let tells_its_kind = is_push || (subscribed && frame.starts_with(b"*"));
@@ -29,12 +30,12 @@ pub(super) fn kind_of(frame: &[u8], subscribed: bool) -> Kind {
     }
 }
 
-/// Whether a client sends this on its own, before and between what it is asked to send.
+/// Returns whether clients send this by themselves, before and between what they are asked to send.
 pub(super) fn is_handshake(name: &[u8]) -> bool {
     is_one_of(name, &["HELLO", "AUTH", "SELECT", "CLIENT", "PING"])
 }
 
-/// Whether this is what confirmations answer.
+/// Returns whether confirmations answer this.
 pub(super) fn is_subscription(name: &[u8]) -> bool {
     is_one_of(
         name,
@@ -55,7 +56,7 @@ fn is_one_of(name: &[u8], names: &[&str]) -> bool {
         .any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Of an array whose first element is a bulk string.
+/// Returns the first word of an array whose first element is a bulk string.
 fn first_word(frame: &[u8]) -> Option<&[u8]> {
     let mut lines = frame.split(|byte| *byte == b'\n');
     let (_count, length, word) = (lines.next()?, lines.next()?, lines.next()?);

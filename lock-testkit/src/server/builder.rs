@@ -1,4 +1,4 @@
-//! How a server is started.
+//! Starts a server.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -17,16 +17,16 @@ use super::process::{Process, setup};
 use super::tls::TlsFiles;
 use super::{RedisServer, ServerError};
 
-/// A machine that is busy with other tests may need a while.
+/// How long a server may take to start: a machine that is busy with other tests may need a while.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two looks at whether the server is up. It needs some 10 ms on a fast machine.
+/// The time between two looks at whether the server is up. It needs some 10 ms on a fast machine.
 const START_POLL: Duration = Duration::from_millis(3);
 
-/// How often another port is tried when somebody else was faster.
+/// How often another port is tried when another program was faster.
 const PORT_TRIES: u32 = 20;
 
-/// Settings of a [`RedisServer`] that is to be started.
+/// Builds and starts a [`RedisServer`].
 #[derive(Clone)]
 pub struct RedisServerBuilder {
     program: String,
@@ -45,7 +45,7 @@ impl RedisServerBuilder {
         }
     }
 
-    /// The program to run: a path, or a name that is looked for on the `PATH`. Defaults to
+    /// The program to run: a path, or a name that is looked up on the `PATH`. Defaults to
     /// `redis-server`.
     #[must_use]
     pub fn program(mut self, program: impl Into<String>) -> Self {
@@ -55,7 +55,7 @@ impl RedisServerBuilder {
 
     /// Adds a setting on the command line: `.arg("--maxmemory", "10mb")`. It overrides the settings
     /// that a [`RedisServer`] has by default, but not its `--port`, `--bind` and `--dir`. A
-    /// `--requirepass` is also used by [`command`](RedisServer::command) and stands in the
+    /// `--requirepass` is also used by [`command`](RedisServer::command) and is part of the
     /// [`url`](RedisServer::url).
     #[must_use]
     pub fn arg(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -68,9 +68,9 @@ impl RedisServerBuilder {
     }
 
     /// Adds a port that speaks TLS, at [`tls_addr`](RedisServer::tls_addr), with files in PEM: the
-    /// server's certificate, its key, and the certificates by which it judges those of its clients.
-    /// It asks for none, unless `.arg("--tls-auth-clients", "yes")` says so. The other port stays,
-    /// for the test to look into the server.
+    /// server's certificate, its key, and the certificates by which it checks those of its clients.
+    /// It asks clients for none, unless `.arg("--tls-auth-clients", "yes")` says so. The plain port
+    /// stays, so that the test can look into the server.
     #[must_use]
     pub fn tls(
         mut self,
@@ -150,7 +150,7 @@ impl RedisServerBuilder {
         })
     }
 
-    /// Asks the program for its version, which also tells whether there is one.
+    /// Asks the program for its version, which also shows whether there is such a program.
     fn major_version(&self) -> Result<u32, ServerError> {
         let output = Command::new(&self.program)
             .arg("--version")
@@ -169,7 +169,7 @@ impl RedisServerBuilder {
             .split_whitespace()
             .find_map(|word| word.strip_prefix("v="));
         let major = version.and_then(|version| version.split('.').next()?.parse().ok());
-        // What does not say is taken for a current one.
+        // A program that does not say is taken for a current one.
         Ok(major.unwrap_or(u32::MAX))
     }
 
@@ -178,7 +178,7 @@ impl RedisServerBuilder {
         let ip = addr.ip().to_string();
         let dir = process.dir().to_string_lossy();
         let mut args = vec!["--save", "", "--appendonly", "no"];
-        // Redis 6 knows no such setting and always has the command.
+        // Redis 6 does not know this setting and always has the command.
         if has_debug_switch {
             args.extend(["--enable-debug-command", "yes"]);
         }
@@ -186,7 +186,7 @@ impl RedisServerBuilder {
             args.extend(["--tls-auth-clients", "no"]);
         }
         args.extend(self.args.iter().map(String::as_str));
-        // What is known of the server has to be true whatever the settings.
+        // These must be what the kit believes them to be, whatever the other settings.
         args.extend(["--port", &port, "--bind", &ip, "--dir", &dir]);
         args.into_iter().map(str::to_owned).collect()
     }
@@ -201,7 +201,7 @@ impl fmt::Debug for RedisServerBuilder {
     }
 }
 
-/// All that is needed to launch a server, for the first time or again.
+/// Everything that is needed to launch a server, for the first time or again.
 pub(super) struct Launch {
     program: String,
     args: Vec<String>,
@@ -216,8 +216,8 @@ fn free_addr() -> Result<SocketAddr, ServerError> {
 }
 
 impl Launch {
-    /// Launches the server and waits until it answers, proven to be ours. If it does not come up,
-    /// none is left.
+    /// Launches the server and waits until it answers and is proven to be ours. If it does not come
+    /// up, nothing of it is left.
     pub(super) fn run(&self, process: &mut Process) -> Result<(), ServerError> {
         process.clear_log()?;
         let up = process
@@ -269,7 +269,7 @@ impl Launch {
         ServerError::Ended { status, log }
     }
 
-    /// Whoever answers on the port, if somebody does, has to have the process id of our child.
+    /// Fails unless the server that answers on the port, if one does, has the process id of our child.
     fn ask_who_answers(&self, expected: u32) -> Result<(), ServerError> {
         let mut connection = Connection::open(self.addr, self.password.as_deref())?;
         let info = match connection.command(&["INFO", "server"])? {

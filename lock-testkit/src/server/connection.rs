@@ -8,7 +8,7 @@ use lock_core::Reply;
 
 use super::ServerError;
 
-/// How long a command may take, unless told otherwise. Nobody waits so long for a healthy server.
+/// How long a command may take by default. A healthy server never takes that long.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A plain, blocking connection to a [`RedisServer`](super::RedisServer).
@@ -23,7 +23,7 @@ pub struct Connection {
     broken: bool,
 }
 
-/// What stands on the wire: an error may be part of an array, which [`Reply`] cannot hold.
+/// A reply on the wire: an error may be part of an array, which [`Reply`] cannot hold.
 type Line = Result<Reply, String>;
 
 impl Connection {
@@ -44,7 +44,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Limits how long a command may wait for its answer. Defaults to 10 seconds.
+    /// Limits how long a command may wait for its answer. Defaults to 10 s.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Those of a connection that broke.
+    /// [`ServerError::Connection`] if the connection has broken.
     pub fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), ServerError> {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words.iter().map(AsRef::as_ref) {
@@ -88,7 +88,7 @@ impl Connection {
         sent.map_err(|source| self.failed(source))
     }
 
-    /// Waits for the answer to the oldest command that was not answered yet.
+    /// Waits for the answer to the oldest command that has none yet.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Connection {
                 Err(_negative) => Ok(Reply::Nil),
             },
             "*" => match usize::try_from(self.number(rest)?) {
-                // All of it is read before an error in it is told.
+                // All of it is read before an error in it is returned.
                 Ok(length) => (0..length)
                     .map(|_| self.read())
                     .collect::<Result<Vec<Line>, _>>()?
@@ -174,10 +174,10 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Ends the connection at once, even while a process that is just being started still holds a
-    /// copy of the socket: a test that counts connections does not find this one.
+    /// Ends the connection at once, even while a process that is just being started still has a copy
+    /// of the socket, so that a test that counts connections does not find this one.
     fn drop(&mut self) {
-        // An error says that the server has ended it already.
+        // An error means that the server has already ended it.
         self.stream.get_ref().shutdown(Shutdown::Both).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a real server.
+//! Errors of real servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,15 +19,15 @@ pub enum ServerError {
     NotInstalled {
         /// The program that was looked for.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something that a server, or a proxy before it, needs could not be set up.
+    /// Something that a server, or a proxy in front of it, needs could not be set up.
     #[error("cannot {what}")]
     Setup {
         /// What failed: `make a temporary directory`.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The server ended before it answered.
@@ -38,24 +38,24 @@ pub enum ServerError {
         /// The end of its log.
         log: String,
     },
-    /// The server was started, but did not answer as ours in time.
+    /// The server was started, but did not answer in time as the one that was started.
     #[error("redis-server did not answer in {waited:?}; the end of its log:\n{log}")]
     NotReady {
         /// How long it was given.
         waited: Duration,
         /// The end of its log.
         log: String,
-        /// What the last question was answered with.
+        /// The answer to the last question.
         source: Box<ServerError>,
     },
     /// Another program listens on the port, and answers with another process id.
     #[error("process {found} answers on {addr}, not our process {expected}")]
     NotOurs {
-        /// Where it was asked.
+        /// The address on which it was asked.
         addr: SocketAddr,
         /// The process id of our server.
         expected: u32,
-        /// What was answered as process id.
+        /// The process id in the answer.
         found: String,
     },
     /// The port was taken at each try.
@@ -71,7 +71,7 @@ pub enum ServerError {
     /// The server was killed and not started again.
     #[error("the server at {addr} is not running")]
     NotRunning {
-        /// Where it was.
+        /// The server's address.
         addr: SocketAddr,
     },
     /// The server's process could not be sent a signal, or waited for.
@@ -81,24 +81,24 @@ pub enum ServerError {
         what: &'static str,
         /// The server's process id.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no connection to the server.
+    /// The server cannot be connected to.
     #[error("cannot connect to {addr}")]
     Connect {
         /// The server's address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server did not answer in time. The command may run yet, and the connection is of no
-    /// more use.
+    /// The server did not answer in time. The command may still run, and the connection can no longer
+    /// be used.
     #[error("no answer from {addr} in {within:?}")]
     NoAnswer {
         /// The server's address.
         addr: SocketAddr,
-        /// How long the answer was awaited.
+        /// For how long the answer was awaited.
         within: Duration,
     },
     /// The connection broke while a command was sent or its answer awaited.
@@ -106,15 +106,15 @@ pub enum ServerError {
     Connection {
         /// The server's address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The server answered something that is not RESP2.
-    #[error("{addr} answered what is no RESP2: {found:?}")]
+    #[error("{addr} answered with something that is not RESP2: {found:?}")]
     Protocol {
         /// The server's address.
         addr: SocketAddr,
-        /// What it answered.
+        /// Its answer.
         found: String,
     },
     /// The server answered with an error.
@@ -123,7 +123,7 @@ pub enum ServerError {
         /// The error, code first, without the leading `-`.
         line: String,
     },
-    /// The server answered something that no such command is answered with.
+    /// The server's answer does not belong to such a command.
     #[error("unexpected reply to {command}: {reply}")]
     UnexpectedReply {
         /// The name of the command.

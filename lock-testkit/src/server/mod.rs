@@ -23,14 +23,14 @@ use process::Process;
 pub(crate) use process::setup;
 pub(crate) use tls::TlsFiles;
 
-/// A real `redis-server` of a test's own, found on the `PATH`.
+/// A real `redis-server` for one test, found on the `PATH`.
 ///
 /// It listens on a free port of the loopback interface, keeps its files in a temporary directory,
 /// does not persist its data, and allows the `DEBUG` command. It can be paused, killed and
 /// restarted at any time, from any thread.
 ///
-/// Dropping it kills the server and removes the directory, also after a panic. If the test process
-/// itself is killed, aborts or exits without dropping (as with a server in a `static`), a watchdog
+/// Dropping it kills the server and removes the directory, also during a panic. If the test process
+/// itself is killed, aborts or exits without dropping it (as with a server in a `static`), a watchdog
 /// process does so. All methods block: they are for tests, where that does no harm.
 ///
 /// ```no_run
@@ -41,10 +41,10 @@ pub(crate) use tls::TlsFiles;
 /// server.command(&["SET", "greeting", "hello"])?;
 /// assert_eq!(server.command(&["EXISTS", "greeting"])?, Reply::Int(1));
 ///
-/// server.pause()?; // Now it takes connections and commands, and answers none.
+/// server.pause()?; // Now it accepts connections and commands, and answers none of them.
 /// server.resume()?;
 ///
-/// server.restart()?; // On the same port, with its data lost.
+/// server.restart()?; // On the same port, without its data.
 /// assert_eq!(server.command(&["EXISTS", "greeting"])?, Reply::Int(0));
 /// # Ok::<_, lock_testkit::ServerError>(())
 /// ```
@@ -74,13 +74,13 @@ impl RedisServer {
         Self::builder().start_many(count)
     }
 
-    /// For a server with other settings.
+    /// Begins a server with settings of your own.
     #[must_use]
     pub fn builder() -> RedisServerBuilder {
         RedisServerBuilder::new()
     }
 
-    /// Where it listens; displayed, it is what a node's label is: `127.0.0.1:6379`.
+    /// The address on which it listens. It displays like the label of a node: `127.0.0.1:6379`.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.launch.addr
@@ -92,14 +92,14 @@ impl RedisServer {
         self.addr().port()
     }
 
-    /// Where it speaks TLS, the same after each restart; `None` without
+    /// The address on which it speaks TLS, the same after each restart; `None` without
     /// [`tls`](RedisServerBuilder::tls).
     #[must_use]
     pub fn tls_addr(&self) -> Option<SocketAddr> {
         self.launch.tls_addr
     }
 
-    /// For a client: `redis://127.0.0.1:6379`, with the password if there is one.
+    /// The URL for a client: `redis://127.0.0.1:6379`, with the password if there is one.
     #[must_use]
     pub fn url(&self) -> String {
         match &self.launch.password {
@@ -126,7 +126,7 @@ impl RedisServer {
         self.process().log_tail()
     }
 
-    /// Opens a connection of its own.
+    /// Opens a connection to the server.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl RedisServer {
         self.connect()?.command(words)
     }
 
-    /// Stops the process (SIGSTOP), and returns when it has stopped. The system goes on to take
+    /// Stops the process (SIGSTOP), and returns when it has stopped. The system still accepts
     /// connections and commands for it, but none is answered before [`resume`](Self::resume).
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl RedisServer {
         self.process().pause()
     }
 
-    /// Lets a paused process go on (SIGCONT). It first runs what it was sent meanwhile.
+    /// Lets a paused process continue (SIGCONT). It first runs the commands that it was sent meanwhile.
     ///
     /// # Errors
     ///
@@ -174,13 +174,13 @@ impl RedisServer {
         self.process().kill()
     }
 
-    /// Kills the process if it runs, and starts it again on the same port with its data lost.
+    /// Kills the process if it runs, and starts it again on the same port without its data.
     ///
-    /// What was set at run time (`CONFIG SET`, `ACL SETUSER`) is lost too.
+    /// Settings made at run time (`CONFIG SET`, `ACL SETUSER`) are lost too.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start); [`ServerError::PortTaken`] if somebody took the port meanwhile.
+    /// As [`start`](Self::start); [`ServerError::PortTaken`] if another program took the port meanwhile.
     pub fn restart(&self) -> Result<(), ServerError> {
         let mut process = self.process();
         process.kill()?;
@@ -190,8 +190,8 @@ impl RedisServer {
 
     /// Saves the data, kills the process and starts it again on the same port with its data.
     ///
-    /// A paused server resumes first. One that was killed cannot save any more: it comes back with
-    /// what it saved last, if it ever did.
+    /// A paused server resumes first. One that was killed can no longer save: it comes back with the
+    /// data that it saved last, if it ever did.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl RedisServer {
     }
 
     fn process(&self) -> MutexGuard<'_, Process> {
-        // A panic while it was held leaves a process that can still be killed.
+        // After a panic while the lock was held, the process can still be killed.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,7 +220,7 @@ impl fmt::Debug for RedisServer {
     }
 }
 
-/// A password as it may stand in a URL.
+/// Returns a password in the form in which a URL may contain it.
 pub(crate) fn percent_encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {

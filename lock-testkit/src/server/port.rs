@@ -9,22 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Below the range from which the usual systems take the ports of outgoing connections.
+/// The ports of servers, below the range from which the usual systems take those of outgoing
+/// connections.
 ///
-/// Were a server's port from that range, as the port that `bind` chooses is, then while the server
-/// is down any connection on this host could get it and the server could not come back. A client
-/// that keeps trying to reconnect could even be connected with itself.
+/// A port from that range, such as `bind` chooses, could go to any connection of this host while the
+/// server is down, and the server could not come back. A client that keeps trying to reconnect could
+/// even be connected to itself.
 const OF_SERVERS: Range<u64> = 10_000..25_000;
 
-/// Whoever starts a server asks on its port who is there. Had the proxy of another process just
-/// taken that port, it would count a request that its own clients did not send.
+/// The ports of proxies. A test that starts a server sends requests to its port. If the proxy of
+/// another process had just taken that port, it would count requests that its own clients did not
+/// send.
 const OF_PROXIES: Range<u64> = 25_000..32_000;
 
-/// Processes start at random places; within a process no port comes twice.
+/// Processes start at random ports; within a process no port comes twice.
 static NEXT: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0) >> 1));
 
-/// A port on the loopback interface for a server that nobody listens on at the moment.
+/// Returns a port on the loopback interface for a server, on which nothing listens at the moment.
 pub(super) fn free_port() -> io::Result<u16> {
     free_port_of(OF_SERVERS)
 }
@@ -43,11 +45,11 @@ fn free_port_of(range: Range<u64>) -> io::Result<u16> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// How long somebody else who looks for a free port may try this one.
+/// For how long another process that looks for a free port may try this one.
 const RETRY_FOR: Duration = Duration::from_secs(5);
 const RETRY_AFTER: Duration = Duration::from_millis(3);
 
-/// How often another port is tried when somebody else was faster.
+/// How often another port is tried when another process was faster.
 const TRIES: u32 = 20;
 
 /// Listens as a proxy on a free port of the loopback interface.
@@ -61,7 +63,7 @@ pub(crate) fn listen() -> io::Result<TcpListener> {
     }
 }
 
-/// Listens again on a port that was left. Connections that linger there do no harm, since the
+/// Listens again on a port that was given up. Connections that linger there do no harm, since the
 /// library sets `SO_REUSEADDR`.
 pub(crate) fn listen_again(addr: SocketAddr) -> io::Result<TcpListener> {
     let start = Instant::now();

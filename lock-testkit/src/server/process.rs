@@ -15,7 +15,7 @@ use super::watchdog::Watchdog;
 
 const LOG_NAME: &str = "redis-server.log";
 
-/// How much of a log an error shows.
+/// How many bytes of a log an error shows.
 const LOG_TAIL_BYTES: usize = 4096;
 
 /// A server's process, which may have been killed and may be launched again.
@@ -66,8 +66,8 @@ impl Process {
             .try_clone()
             .map_err(setup("open the log of redis-server"))?;
         // The shell becomes the server only when it is told to go on, which is after the watchdog
-        // knows the process id. Should this process die in between, the shell reads the end of its
-        // input and ends too. So there is no moment in which a server can be left behind.
+        // knows the process id. If this process dies in between, the shell reads the end of its
+        // input and ends too. So there is no moment at which a server can be left behind.
         let mut child = Command::new("sh")
             .args(["-c", r#"read -r go && exec "$0" "$@" </dev/null"#, program])
             .args(args)
@@ -91,7 +91,7 @@ impl Process {
         options.create(true).append(true).open(self.log_path())
     }
 
-    /// The end of the log, for an error to show.
+    /// Returns the end of the log, which errors show.
     pub(super) fn log_tail(&self) -> String {
         match fs::read(self.log_path()) {
             Ok(log) => {
@@ -102,12 +102,12 @@ impl Process {
         }
     }
 
-    /// Empties the log, so that its end tells of the next launch.
+    /// Empties the log, so that its end is about the next launch.
     pub(super) fn clear_log(&self) -> Result<(), ServerError> {
         fs::write(self.log_path(), []).map_err(setup("clear the log of redis-server"))
     }
 
-    /// Removes all that the server has written but its log.
+    /// Removes everything that the server has written, except for its log.
     pub(super) fn clear_data(&self) -> Result<(), ServerError> {
         let clear = || {
             for entry in fs::read_dir(self.dir())? {
@@ -126,7 +126,7 @@ impl Process {
         clear().map_err(setup("remove the data of redis-server"))
     }
 
-    /// The process, unless it was killed.
+    /// Returns the process, unless it was killed.
     pub(super) fn child(&mut self) -> Result<&mut Child, ServerError> {
         let addr = self.addr;
         self.child.as_mut().ok_or(ServerError::NotRunning { addr })
@@ -146,8 +146,8 @@ impl Process {
         };
         let pid = Pid::from_child(child);
         kill_process(pid, Signal::STOP).map_err(failed)?;
-        // The signal takes a moment to arrive, in which a command could still be answered. NOWAIT
-        // leaves a child that has ended to be waited for in its proper place.
+        // The signal takes a moment to arrive, in which a command could still be answered. With NOWAIT,
+        // a child that has ended can still be waited for in its proper place.
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(pid), options).map_err(failed)?;
         Ok(())
@@ -171,7 +171,7 @@ impl Process {
         let pid = child.id();
         let failed = |what| move |source| ServerError::Process { what, pid, source };
         child.kill().map_err(failed("kill"))?;
-        // Until it is waited for, nobody else can have the process id.
+        // Until it is waited for, no other process can have its id.
         let disarmed = self.watchdog.disarm();
         child.wait().map_err(failed("wait for"))?;
         self.child = None;
@@ -181,8 +181,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Should this fail, the watchdog is still armed and kills the server when it is dropped,
-        // which is next.
+        // If this fails, the watchdog is still armed and kills the server when it is dropped, which
+        // is next.
         drop(self.kill());
     }
 }

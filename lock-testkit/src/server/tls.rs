@@ -1,4 +1,4 @@
-//! What a server needs to speak TLS.
+//! The files that a server needs to speak TLS.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A process that outlives a test process that is killed, and cleans up behind it.
+//! A process that outlives a test process that is killed, and cleans up after it.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
@@ -9,8 +9,8 @@ use super::ServerError;
 
 /// A shell that waits for the end of its input: see the script.
 ///
-/// What was written to it before this process died it still reads, so it knows the server of that
-/// moment. It needs no answer channel.
+/// It still reads whatever was written to it before this process died, so it knows the server of
+/// that moment. It does not need to answer.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     shell: Child,
@@ -26,7 +26,7 @@ impl Watchdog {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What kills the tests by their process group must not reach it.
+            // A signal that kills the tests by their process group must not reach it.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -39,8 +39,8 @@ impl Watchdog {
         self.tell(&server.id().to_string())
     }
 
-    /// The server has ended. To be called before its process is waited for, which makes its id
-    /// free for others.
+    /// Forgets the server, which has ended. To be called before its process is waited for, which makes
+    /// its id free for others.
     pub(super) fn disarm(&mut self) -> Result<(), ServerError> {
         self.tell("-")
     }
@@ -60,7 +60,7 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.input.take());
-        // At the end of its input it ends, and it has ended for sure if it cannot be waited for.
+        // It ends at the end of its input. If it cannot be waited for, it has already ended.
         drop(self.shell.wait());
     }
 }

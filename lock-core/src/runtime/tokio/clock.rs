@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// No system is suspended and resumed in less.
+/// The shortest suspend: no system is suspended and resumed in less.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// A pair of readings this tight was not interrupted, so that another try would gain nothing.
+/// Two readings this close together were not interrupted, so another try would gain nothing.
 const TIGHT: Duration = Duration::from_micros(10);
 
 const TRIES: usize = 4;
@@ -16,27 +16,27 @@ const TRIES: usize = 4;
 /// How long the system has been suspended, since the first look.
 static SUSPENDED: Suspended = Suspended::new();
 
-/// Where an instant stands on the time line of [`boottime::now`]. The caller has read it from the
-/// clock of his runtime just before.
+/// Returns where an instant is on the time line of [`boottime::now`]. The caller has just read it
+/// from the clock of its runtime.
 pub(super) fn at(instant: Instant) -> Duration {
     let awake = place(instant);
     awake + SUSPENDED.update(awake, boottime::now, || place(Instant::now()))
 }
 
-/// Where an instant would stand if the system had never been suspended.
+/// Returns where an instant would be if the system had never been suspended.
 fn place(instant: Instant) -> Duration {
     static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (origin, time) = ORIGIN.get_or_init(origin);
     match instant.checked_duration_since(*origin) {
         Some(after) => *time + after,
-        // A paused clock lags behind.
+        // A paused clock may be behind the origin.
         None => time.saturating_sub(*origin - instant),
     }
 }
 
-/// One moment on both clocks. The second is read after the first, and so too large rather than too
-/// small, so that the time between the two reads never counts as a suspend; of a few tries, the one
-/// with the least between.
+/// Returns one moment on both clocks. The second is read after the first, and so is too large rather
+/// than too small: the time between the two reads never counts as a suspend. The closest pair of a
+/// few tries is taken.
 fn origin() -> (Instant, Duration) {
     let read = || {
         let awake = Instant::now();
@@ -55,10 +55,10 @@ fn origin() -> (Instant, Duration) {
 
 /// The sum of all suspends, as far as they were noticed.
 ///
-/// The clock that counts suspend and the one that does not cannot be read at one instant, and the
-/// thread may lose the processor between the reads. Taken as it comes, their difference would
-/// jitter, and a clock that adds it would go back. So the sum only grows, and only by what is
-/// certain: the one less the other, if the other was read AFTER it, is at most the true difference.
+/// The clock that counts suspends and the one that does not cannot be read at the same instant, and
+/// the thread may lose the processor between the reads. So their difference jitters, and a clock that
+/// added it would go back. The sum therefore only grows, and only by what is certain: the first clock
+/// less the second, if the second was read AFTER the first, is at most the true difference.
 struct Suspended {
     nanos: AtomicU64,
 }
@@ -70,7 +70,7 @@ impl Suspended {
         }
     }
 
-    /// The sum, brought up to date. `awake` was read just before the call.
+    /// Brings the sum up to date and returns it. `awake` was read just before the call.
     fn update(
         &self,
         awake: Duration,
@@ -78,8 +78,8 @@ impl Suspended {
         awake_time: impl Fn() -> Duration,
     ) -> Duration {
         let known = Duration::from_nanos(self.nanos.load(Ordering::Acquire));
-        // Too large by the time between the two reads, so that it misses nothing, for the price
-        // of one read.
+        // This is too large by the time between the two reads, so it misses nothing, and costs only
+        // one read.
         let at_most = boot_time().saturating_sub(awake);
         if at_most < known + SHORTEST {
             return known;
@@ -94,7 +94,7 @@ impl Suspended {
     }
 }
 
-/// A sum that is not above the true one, and as near to it as a few tries get.
+/// Returns a sum that is not above the true one, and as near to it as a few tries get.
 fn certain(boot_time: impl Fn() -> Duration, awake_time: impl Fn() -> Duration) -> Duration {
     let mut certain = Duration::ZERO;
     for _ in 0..TRIES {

@@ -18,18 +18,18 @@ use std::time::{Duration, SystemTime};
 /// then runs on the timer of [`ThreadRuntime`](super::ThreadRuntime), and `spawn` drops the task.
 /// The handle does not keep the runtime alive.
 ///
-/// - `now` is tokio's clock, which a test may pause and advance, plus the time that the system
+/// - `now` is tokio's clock, which a test may pause and advance, plus the time for which the system
 ///   was suspended, where the platform can tell.
 /// - `sleep` is tokio's timer (rounded up to milliseconds) if its future is polled inside the
-///   runtime. Polled elsewhere, it runs on the timer of the thread runtime, in real time also
-///   when tokio's clock is paused. A sleep of more than 30 years never ends.
-/// - A runtime that was built without `enable_time` gets that timer too. Tokio can only be asked
-///   by trying, so one panic message about disabled timers reaches the panic hook; the panic
-///   itself is caught.
-/// - The same holds for a runtime that ended while a thread outside it still polls within its
-///   context (`Handle::enter`, `Handle::block_on`): tokio's timer panics, which is caught, and
-///   the sleep goes on with the other timer. In programs compiled with `panic = "abort"` nothing
-///   can be caught: enable time and do not poll in the context of an ended runtime there.
+///   runtime. Polled elsewhere, it runs on the timer of the thread runtime, in real time even when
+///   tokio's clock is paused. A sleep of more than 30 years never ends.
+/// - A runtime that was built without `enable_time` also gets that timer. Tokio can only be asked by
+///   trying, so one panic message about disabled timers reaches the panic hook; the panic itself is
+///   caught.
+/// - The same holds for a runtime that has ended while a thread outside it still polls within its
+///   context (`Handle::enter`, `Handle::block_on`): tokio's timer panics, which is caught, and the
+///   sleep goes on with the other timer. In programs compiled with `panic = "abort"` a panic cannot be
+///   caught: there, enable time, and do not poll in the context of an ended runtime.
 /// - As with any tokio timer, a sleep stands still while nothing drives the runtime: do not block
 ///   the only thread of a runtime on a future that waits for that runtime.
 #[derive(Clone)]
@@ -38,26 +38,26 @@ pub struct TokioRuntime {
 }
 
 impl TokioRuntime {
-    /// The runtime that the handle stands for.
+    /// Makes one of the runtime's handle.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
         Self { handle }
     }
 
-    /// The runtime whose context the caller is in, if there is one. Costs nanoseconds.
+    /// Returns the runtime whose context the caller is in, if there is one. This costs nanoseconds.
     #[must_use]
     pub fn current() -> Option<Self> {
         Handle::try_current().ok().map(Self::new)
     }
 
-    /// What the runtime's own clock shows. From another thread, tokio would show the real clock
-    /// in place of a paused one, so this goes into the runtime's context for the moment.
+    /// Reads the runtime's own clock. On another thread, tokio would read the real clock instead of a
+    /// paused one, so this enters the runtime's context for a moment.
     fn instant(&self) -> Instant {
         if is_inside(self.handle.id()) {
             return Instant::now();
         }
         match Handle::try_current() {
-            // The thread is about to end and has no place for a context any more.
+            // The thread is about to end and cannot have a context any more.
             Err(error) if error.is_thread_local_destroyed() => std::time::Instant::now().into(),
             _ => {
                 let _context = self.handle.enter();
@@ -93,7 +93,7 @@ impl Runtime for TokioRuntime {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        // The join handle is for results; a task without one goes on without it.
+        // The join handle is only for the result; the task goes on without it.
         drop(self.handle.spawn(task));
     }
 }

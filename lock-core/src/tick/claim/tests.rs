@@ -89,7 +89,7 @@ fn a_tick_between_the_ticks_of_the_period_is_the_callers_error() {
     let error = block_on(job(&clock).claim(&locks, now)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tick 100300 is no multiple of the job's period of 1000 ms"
+        "tick 100300 is not a multiple of the job's period of 1000 ms"
     );
     assert_eq!(locks.requests(), []);
 
