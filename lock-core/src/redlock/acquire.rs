@@ -15,8 +15,8 @@ use super::engine::Engine;
 use super::fanout::{FanOut, Operation, Rest};
 use super::held::Held;
 use super::protocol::{
-    AcquireAnswer, AcquireRound, Admission, Asking, Next, NodeSet, Patience, Step, Tell, Verdict,
-    Wait, anchor_order,
+    AcquireAnswer, AcquireRound, Admission, AskPlan, Next, NodeSet, ReportHolder, Retries, Step,
+    Verdict, WaitPolicy, anchor_order,
 };
 use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
@@ -28,13 +28,13 @@ use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
 
-/// All of the request in one round. What is held needs a guard at once, or nobody releases it.
+/// All of the request in one round. The lock needs a guard at once, which releases it.
 pub(crate) async fn try_one(
     engine: &Arc<Engine>,
     request: &LockRequest,
 ) -> Result<Option<Held>, AcquireError> {
     let plan = engine.settings().plan(request)?;
-    let acquire = Acquire::new(engine, plan, |_| Patience::Try);
+    let acquire = Acquire::new(engine, plan, |_| WaitPolicy::Try);
     match acquire.attempts().await {
         Ok(held) => Ok(Some(held)),
         Err(AcquireError::Contended(_)) => Ok(None),
@@ -45,8 +45,8 @@ pub(crate) async fn try_one(
 /// The same, and waits.
 pub(crate) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
     let plan = engine.settings().plan(request)?;
-    let patience = |now| engine.settings().patience(request, now);
-    Acquire::new(engine, plan, patience).attempts().await
+    let wait_policy = |now| engine.settings().wait_policy(request, now);
+    Acquire::new(engine, plan, wait_policy).attempts().await
 }
 
 /// How many tokens of its last attempts a call remembers, to know its own keys again.
@@ -59,7 +59,7 @@ struct Acquire<'a> {
     /// Boxed, so that the future of a call stays below 1 KiB, up to which glibc's allocator keeps
     /// blocks at hand for each thread.
     plan: Box<Plan>,
-    patience: Patience,
+    wait_policy: WaitPolicy,
     started: Duration,
 }
 
@@ -72,11 +72,11 @@ struct Defeat {
 }
 
 impl<'a> Acquire<'a> {
-    /// `patience` is that of who begins at a certain moment.
+    /// `wait_policy` computes the deadline from the start time.
     fn new(
         engine: &'a Arc<Engine>,
         plan: Plan,
-        patience: impl FnOnce(Duration) -> Patience,
+        wait_policy: impl FnOnce(Duration) -> WaitPolicy,
     ) -> Self {
         let runtime = engine.settings().runtime();
         debts::resume(&engine.nodes, &runtime);
@@ -87,11 +87,11 @@ impl<'a> Acquire<'a> {
             started,
             runtime,
             plan: Box::new(plan),
-            patience: patience(started),
+            wait_policy: wait_policy(started),
         }
     }
 
-    /// All of it, in a span if somebody reads it: only then is there room for one.
+    /// All attempts, in a span if somebody reads it: only then is there room for one.
     async fn attempts(&self) -> Result<Held, AcquireError> {
         if tracing::enabled!(target: "lock_core", Level::DEBUG) {
             return Box::pin(self.traced()).await;
@@ -117,17 +117,26 @@ impl<'a> Acquire<'a> {
     }
 
     async fn run(&self) -> Result<Held, AcquireError> {
-        let mut wait = Wait::new(self.patience, self.started, self.plan.timing.node_timeout);
-        let mut asking = wait.first();
+        let mut retries = Retries::new(
+            self.wait_policy,
+            self.started,
+            self.plan.timing.node_timeout,
+        );
+        let mut ask_plan = retries.first();
         let mut last_whole = None;
         let mut own = Vec::new();
         let mut now = self.started;
         loop {
             self.check_open()?;
-            let defeat = match self.attempt(asking, now, &own).await {
+            let defeat = match self.attempt(ask_plan, now, &own).await {
                 Ok(held) => {
                     let waited = held.lock().started.saturating_sub(self.started);
-                    trace::acquired(&self.plan.resource, wait.attempts(), waited, held.votes());
+                    trace::acquired(
+                        &self.plan.resource,
+                        retries.attempts(),
+                        waited,
+                        held.votes(),
+                    );
                     return Ok(held);
                 }
                 Err(defeat) => defeat,
@@ -137,19 +146,19 @@ impl<'a> Acquire<'a> {
             if own.len() > OWN_TOKENS {
                 own.remove(0);
             }
-            let next = wait.after(&defeat.verdict, self.runtime.now(), self.chance());
+            let next = retries.after(&defeat.verdict, self.runtime.now(), self.chance());
             let defeat = match last_whole {
                 Some(last_whole) if !defeat.round.is_whole() => last_whole,
                 _ => defeat,
             };
             match next {
-                Next::Attempt { at, asking: how } => {
+                Next::Attempt { at, ask } => {
                     self.pause_until(at).await;
                     now = self.runtime.now();
-                    asking = how;
+                    ask_plan = ask;
                     last_whole = Some(defeat);
                 }
-                Next::GiveUp => return Err(self.error(&defeat, wait.attempts())),
+                Next::GiveUp => return Err(self.error(&defeat, retries.attempts())),
             }
         }
     }
@@ -165,7 +174,7 @@ impl<'a> Acquire<'a> {
     /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
     async fn attempt(
         &self,
-        asking: Asking,
+        ask_plan: AskPlan,
         now: Duration,
         own: &[Token],
     ) -> Result<Held, Box<Defeat>> {
@@ -183,7 +192,7 @@ impl<'a> Acquire<'a> {
         if self.engine.registry.is_shut() {
             lock.end();
         }
-        let acquiring = Acquiring::new(&lock, asking);
+        let acquiring = Acquiring::new(&lock, ask_plan);
         let mut fan_out = FanOut::new(acquiring, &self.runtime, now);
         fan_out.decide().await;
         let now = self.runtime.now();
@@ -285,35 +294,35 @@ async fn yield_now() {
 struct Acquiring {
     lock: Arc<Acquisition>,
     round: AcquireRound,
-    tell: Tell,
+    report_holder: ReportHolder,
     /// Known if something needs it.
     anchor: Option<usize>,
     is_decided: bool,
 }
 
 impl Acquiring {
-    fn new(lock: &Arc<Acquisition>, asking: Asking) -> Self {
-        let needs_anchor = asking.anchor_first || asking.tell == Tell::Anchor;
+    fn new(lock: &Arc<Acquisition>, ask: AskPlan) -> Self {
+        let needs_anchor = ask.anchor_first || ask.report_holder == ReportHolder::AtAnchor;
         let anchor = needs_anchor.then(|| anchor(lock));
-        let first = anchor.filter(|_| asking.anchor_first);
-        let mut round = AcquireRound::new(lock.quorum(), first, asking.cut_at);
+        let first = anchor.filter(|_| ask.anchor_first);
+        let mut round = AcquireRound::new(lock.quorum(), first, ask.cut_at);
         // A timer may have fired late, so that the caller's deadline has passed already.
         round.handle_time(lock.started);
         Self {
             lock: Arc::clone(lock),
             round,
-            tell: asking.tell,
+            report_holder: ask.report_holder,
             anchor,
             is_decided: false,
         }
     }
 
-    /// Returns whether the node is to tell who holds the lock, if somebody does.
-    fn tells(&self, node: usize) -> bool {
-        match self.tell {
-            Tell::Nobody => false,
-            Tell::Anchor => self.anchor == Some(node),
-            Tell::All => true,
+    /// Returns whether the node is to report_holder who holds the lock, if somebody does.
+    fn reports_holder(&self, node: usize) -> bool {
+        match self.report_holder {
+            ReportHolder::Nowhere => false,
+            ReportHolder::AtAnchor => self.anchor == Some(node),
+            ReportHolder::Everywhere => true,
         }
     }
 
@@ -355,7 +364,7 @@ impl Operation for Acquiring {
                     continue;
                 }
             };
-            let command = match self.tells(node) {
+            let command = match self.reports_holder(node) {
                 true => Command::clone(&telling),
                 false => Command::clone(&plain),
             };
@@ -392,9 +401,9 @@ impl Operation for Acquiring {
     }
 }
 
-fn command(lock: &Acquisition, tells: bool) -> Command {
+fn command(lock: &Acquisition, reports_holder: bool) -> Command {
     let ttl = lock.timing.ttl;
-    Command::from(lock.keys.acquire(lock.token, ttl, tells))
+    Command::from(lock.keys.acquire(lock.token, ttl, reports_holder))
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use futures::future::select;
 
-use super::nodes::Nodes;
+use super::node::Nodes;
 use super::protocol::{Debt, Keys, Ledger, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};

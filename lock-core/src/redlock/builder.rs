@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::Engine;
-use super::node::LockNode;
-use super::nodes::Nodes;
+use super::node::{LockNode, Nodes};
 use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
 use crate::error::BuildError;

@@ -10,8 +10,7 @@ use std::time::Duration;
 use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
-use super::node::{Gate, LockNode};
-use super::nodes::Nodes;
+use super::node::{Gate, LockNode, Nodes};
 use super::protocol::{AcquireAnswer, KeyAnswer};
 use crate::node::{Command, NodeError, Reply};
 use crate::runtime::BoxFuture;

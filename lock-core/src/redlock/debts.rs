@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calls::{Call, Calls, Done};
 use super::fanout::{FanOut, Operation};
-use super::nodes::Nodes;
+use super::node::Nodes;
 use super::protocol::{Debt, NodeSet, Step};
 use crate::node::Command;
 use crate::runtime::Runtime;

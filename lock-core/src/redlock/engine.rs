@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::acquisition::Acquisition;
-use super::nodes::Nodes;
+use super::node::Nodes;
 use super::registry::Registry;
 use super::renewals::Renewals;
 use super::settings::Settings;

@@ -10,7 +10,6 @@ mod extend;
 mod fanout;
 mod held;
 mod node;
-mod nodes;
 pub(crate) mod protocol;
 mod registry;
 mod release;

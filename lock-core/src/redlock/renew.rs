@@ -16,7 +16,7 @@ use super::calls::{Call, Calls, Done, Probe};
 use super::engine::Engine;
 use super::extend::set_again;
 use super::fanout::{FanOut, Operation, Rest};
-use super::nodes::Nodes;
+use super::node::Nodes;
 use super::protocol::{
     Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, Renewal, RenewalRound, Step, slot,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::protocol::{Keys, Patience, Quorum, Renewal, Timing};
+use super::protocol::{Keys, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
@@ -127,10 +127,10 @@ impl Settings {
     }
 
     /// How long a waiting acquire that starts at `now` is ready to wait.
-    pub(crate) fn patience(&self, request: &LockRequest, now: Duration) -> Patience {
+    pub(crate) fn wait_policy(&self, request: &LockRequest, now: Duration) -> WaitPolicy {
         let options = request.options();
         let max_wait = options.max_wait.map_or(self.max_wait, MaxWait::limit);
-        Patience::Wait {
+        WaitPolicy::Wait {
             until: max_wait.map(|max_wait| now.saturating_add(max_wait)),
             retry: options.retry.unwrap_or(self.retry),
             give_up_when_held: options.fail_if_held,

@@ -1,4 +1,4 @@
-//! Asking every node once, outside of any attempt: inspection and forced release.
+//! AskPlan every node once, outside of any attempt: inspection and forced release.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::calls::{Call, Calls, Done};
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation};
-use super::nodes::Nodes;
+use super::node::Nodes;
 use super::protocol::{Ballots, KeyAnswer, NodeSet, Step};
 use crate::error::{ForceReleaseError, InvalidInput};
 use crate::inspection::{Inspection, LockKey, NodeInspection};

@@ -1,8 +1,7 @@
 //! For custom executors: [`Runtime`] is what the algorithm needs of an async runtime, namely time,
 //! random bytes and background tasks.
 
-mod boottime;
-mod random;
+mod system;
 mod thread;
 #[cfg(feature = "tokio")]
 mod tokio;

@@ -13,7 +13,7 @@ use async_io::Timer;
 use futures::FutureExt;
 use futures::executor::enter;
 
-use super::{BoxFuture, Runtime, boottime, contain, random};
+use super::{BoxFuture, Runtime, contain, system};
 
 /// The longest wait of a timer. Its clock stops while the system is suspended, and ours does not, so
 /// a long wait is cut to look at the latter.
@@ -101,7 +101,7 @@ impl fmt::Debug for ThreadRuntime {
 
 impl Runtime for ThreadRuntime {
     fn now(&self) -> Duration {
-        boottime::now()
+        system::now()
     }
 
     fn system_time(&self) -> SystemTime {
@@ -109,11 +109,11 @@ impl Runtime for ThreadRuntime {
     }
 
     fn random(&self) -> [u8; 16] {
-        random::random()
+        system::random()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(sleep_until(boottime::now().checked_add(duration)))
+        Box::pin(sleep_until(system::now().checked_add(duration)))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
@@ -143,7 +143,7 @@ async fn sleep_until(deadline: Option<Duration>) {
         return pending().await;
     };
     loop {
-        let left = deadline.saturating_sub(boottime::now());
+        let left = deadline.saturating_sub(system::now());
         if left.is_zero() {
             return;
         }

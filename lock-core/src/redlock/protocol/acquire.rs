@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::quorum::{Standing, Tally};
-use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum, Step};
+use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum, Standing, Step, Tally};
 use crate::node::{NodeError, Token};
 
 /// One round of votes.

@@ -36,10 +36,10 @@ impl Keys {
         self.as_slice().first().map_or(&[], |key| key)
     }
 
-    /// What sets them if all are free; if it `tells`, it says who holds them if not.
-    pub(crate) fn acquire(&self, token: Token, ttl: Ttl, tells: bool) -> Operation {
+    /// What sets them if all are free; if it `reports_holder`, it says what holds them if not.
+    pub(crate) fn acquire(&self, token: Token, ttl: Ttl, reports_holder: bool) -> Operation {
         match self {
-            Self::One(key) if tells => Operation::AcquireOrReport {
+            Self::One(key) if reports_holder => Operation::AcquireOrReport {
                 key: Arc::clone(key),
                 token,
                 ttl,

@@ -1,6 +1,6 @@
 //! Tokio's clock on the time line of the process, with the suspends that it does not see.
 
-use crate::runtime::boottime;
+use crate::runtime::system;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ const TRIES: usize = 4;
 /// How long the system has been suspended, since the first look.
 static SUSPENDED: Suspended = Suspended::new();
 
-/// Returns where an instant is on the time line of [`boottime::now`]. The caller has just read it
+/// Returns where an instant is on the time line of [`system::now`]. The caller has just read it
 /// from the clock of its runtime.
 pub(super) fn at(instant: Instant) -> Duration {
     let awake = place(instant);
-    awake + SUSPENDED.update(awake, boottime::now, || place(Instant::now()))
+    awake + SUSPENDED.update(awake, system::now, || place(Instant::now()))
 }
 
 /// Returns where an instant would be if the system had never been suspended.
@@ -40,7 +40,7 @@ fn place(instant: Instant) -> Duration {
 fn origin() -> (Instant, Duration) {
     let read = || {
         let awake = Instant::now();
-        let time = boottime::now();
+        let time = system::now();
         (awake.elapsed(), (awake, time))
     };
     let mut best = read();
@@ -177,12 +177,12 @@ mod tests {
         let earlier = Instant::now() - Duration::from_millis(1);
         let step = Duration::from_micros(1);
         assert_eq!(place(earlier + step) - place(earlier), step);
-        assert!(place(earlier) < boottime::now());
+        assert!(place(earlier) < system::now());
     }
 
     #[test]
     fn it_shares_its_time_line_with_the_other_runtimes() {
-        let difference = at(Instant::now()).abs_diff(boottime::now());
+        let difference = at(Instant::now()).abs_diff(system::now());
         assert!(difference < HOUR, "{difference:?}");
     }
 }

@@ -130,7 +130,7 @@ fn a_sleep_polled_outside_the_runtime_ends() {
     block_on(runtime.sleep(SHORT));
     assert!(runtime.now() - start >= SHORT);
     // Tokio's timer was not even tried.
-    assert!(!sleep::is_known_timerless(runtime.handle.id()));
+    assert!(!is_known_timerless(runtime.handle.id()));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_runtime_without_timers_gets_the_other_timer() {
         inner.sleep(SHORT).await;
     });
     assert!(runtime.now() - start >= SHORT * 2);
-    assert!(sleep::is_known_timerless(runtime.handle.id()));
+    assert!(is_known_timerless(runtime.handle.id()));
 }
 
 #[test]

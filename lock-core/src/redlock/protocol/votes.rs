@@ -1,11 +1,157 @@
-//! The votes of one round, and how long they may take.
+//! The votes of one round: of which nodes, how many decide, and how long they may take.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{KeyAnswer, NodeSet};
-use crate::error::{NodeReport, NodeReports, NodeVote};
+use super::KeyAnswer;
+use crate::error::{BuildError, NodeReport, NodeReports, NodeVote};
 use crate::node::NodeError;
+
+/// A set of nodes by their index in the configured order, as bits of one word, so that it can be
+/// shared as an atomic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeSet(pub(crate) u64);
+
+impl NodeSet {
+    /// The most nodes a lock can have.
+    pub(crate) const MAX_NODES: usize = 64;
+
+    pub(crate) const EMPTY: Self = Self(0);
+
+    pub(crate) fn of(node: usize) -> Self {
+        Self(1 << node)
+    }
+
+    pub(crate) fn all(nodes: usize) -> Self {
+        (0..nodes).fold(Self::EMPTY, Self::with)
+    }
+
+    pub(crate) fn with(self, node: usize) -> Self {
+        Self(self.0 | Self::of(node).0)
+    }
+
+    pub(crate) fn without(self, node: usize) -> Self {
+        Self(self.0 & !Self::of(node).0)
+    }
+
+    pub(crate) fn contains(self, node: usize) -> bool {
+        self.0 & Self::of(node).0 != 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        // From bit to bit: this is done several times for each lock, and there are few nodes.
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let node = (!rest.is_empty()).then(|| rest.0.trailing_zeros() as usize)?;
+            rest = rest.without(node);
+            Some(node)
+        })
+    }
+}
+
+/// How many of all configured nodes must agree; never counted over the reachable ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quorum {
+    needed: usize,
+    nodes: usize,
+}
+
+/// Where a vote stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) granted: usize,
+    pub(crate) refused: usize,
+    /// Not answered yet, or not asked yet.
+    pub(crate) open: usize,
+}
+
+/// What a vote has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A quorum granted.
+    Won,
+    /// No quorum can grant, and a quorum of nodes answered.
+    Contended,
+    /// No quorum can grant, and no quorum of nodes can answer.
+    Unavailable,
+    /// The votes that are open may change the outcome.
+    Open,
+}
+
+impl Quorum {
+    /// More than half of all nodes.
+    pub(crate) fn majority(nodes: usize) -> Self {
+        let needed = nodes / 2 + 1;
+        Self { needed, nodes }
+    }
+
+    /// A quorum that any two holders would have to share a node of.
+    pub(crate) fn new(needed: usize, nodes: usize) -> Result<Self, BuildError> {
+        if needed <= nodes / 2 || needed > nodes {
+            let quorum = needed;
+            return Err(BuildError::Quorum { quorum, nodes });
+        }
+        Ok(Self { needed, nodes })
+    }
+
+    pub(crate) fn needed(self) -> usize {
+        self.needed
+    }
+
+    pub(crate) fn nodes(self) -> usize {
+        self.nodes
+    }
+
+    /// Whether so many votes are enough.
+    pub(crate) fn reached(self, votes: usize) -> bool {
+        if mutant!(QuorumMinusOne) {
+            return votes >= (self.needed - 1).max(1);
+        }
+        votes >= self.needed
+    }
+
+    /// Whether so many nodes that will not agree put a quorum out of reach.
+    pub(crate) fn blocked(self, against: usize) -> bool {
+        self.nodes - against.min(self.nodes) < self.needed
+    }
+
+    /// Decides at the first moment at which the outcome is certain.
+    ///
+    /// Once no quorum can grant, open votes may still turn an outage into contention: as long as
+    /// they may, the vote is open.
+    pub(crate) fn standing(self, tally: Tally) -> Standing {
+        let Tally {
+            granted,
+            refused,
+            open,
+        } = tally;
+        let is_enough = mutant!(QuorumOfReachable) && open == 0 && 2 * granted > granted + refused;
+        if self.reached(granted) || is_enough {
+            Standing::Won
+        } else if self.reached(granted + open) {
+            Standing::Open
+        } else if self.reached(granted + refused) {
+            if mutant!(ContentionAsOutage) {
+                return Standing::Unavailable;
+            }
+            Standing::Contended
+        } else if self.reached(granted + refused + open) {
+            Standing::Open
+        } else if mutant!(OutageAsContention) {
+            Standing::Contended
+        } else {
+            Standing::Unavailable
+        }
+    }
+}
 
 /// What a round does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,30 +339,4 @@ impl Ballots<KeyAnswer> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    #[test]
-    fn a_node_is_given_up_when_its_own_time_is_over() {
-        let mut ballots = Ballots::<()>::new(3);
-        ballots.ask(0, 10 * MS, 100 * MS);
-        ballots.ask(1, 10 * MS, 1000 * MS);
-        assert_eq!(ballots.next_deadline(), Some(110 * MS));
-        assert_eq!(ballots.expire(109 * MS), NodeSet::EMPTY);
-        assert_eq!(ballots.expire(110 * MS), NodeSet::of(0));
-        assert_eq!(ballots.next_deadline(), Some(1010 * MS));
-        assert_eq!((ballots.open(), ballots.unasked()), (1, NodeSet::of(2)));
-        assert!(ballots.has_failed(0));
-    }
-
-    #[test]
-    fn an_answer_after_the_node_was_given_up_still_counts() {
-        let mut ballots = Ballots::new(1);
-        ballots.ask(0, Duration::ZERO, MS);
-        ballots.expire(MS);
-        ballots.record(0, Ok(7));
-        assert_eq!(ballots.answer(0), Some(&7));
-    }
-}
+mod tests;

@@ -1,9 +1,9 @@
-//! Where a cluster keeps a key.
+//! Where keys are: the slot of a cluster, and the node that is asked first when votes are split.
 
 use crc::{CRC_16_XMODEM, Crc};
 
 /// The checksum that Redis Cluster places keys by.
-pub(super) const CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+const CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
 /// How many slots a cluster has.
 const SLOTS: u16 = 16_384;
@@ -21,6 +21,13 @@ pub(crate) fn slot(key: &[u8]) -> u16 {
     CRC16.checksum(tag.filter(|tag| !tag.is_empty()).unwrap_or(key)) % SLOTS
 }
 
+/// The nodes in the order in which they are the anchor of a key: rivals agree on it without a word
+/// as long as they list the nodes in the same order.
+pub(crate) fn anchor_order(key: &[u8], nodes: usize) -> impl Iterator<Item = usize> {
+    let start = usize::from(CRC16.checksum(key)) % nodes.max(1);
+    (0..nodes).map(move |offset| (start + offset) % nodes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +43,14 @@ mod tests {
         for whole in [&b"foo{}{bar}"[..], b"{", b"}{", b"a{b", b""] {
             assert_eq!(slot(whole), CRC16.checksum(whole) % 16_384);
         }
+    }
+
+    #[test]
+    fn the_anchor_is_the_crc16_of_the_key_and_the_next_ones_follow_in_order() {
+        // The check value of CRC-16/XMODEM for these digits is 0x31c3 = 12739.
+        let order = |nodes| anchor_order(b"123456789", nodes).collect::<Vec<_>>();
+        assert_eq!(order(5), [4, 0, 1, 2, 3]);
+        assert_eq!(order(1), [0]);
+        assert_eq!(order(0), [0_usize; 0]);
     }
 }

@@ -23,15 +23,15 @@ fn named() -> Verdict {
     }
 }
 
-fn started(patience: Patience) -> Wait {
-    let mut wait = Wait::new(patience, Duration::ZERO, 100 * MS);
+fn started(wait_policy: WaitPolicy) -> Retries {
+    let mut wait = Retries::new(wait_policy, Duration::ZERO, 100 * MS);
     let first = wait.first();
     assert_eq!((first.cut_at, first.anchor_first), (None, false));
     wait
 }
 
-fn waiting(max_wait: Option<u64>, delay: u64) -> Wait {
-    started(Patience::Wait {
+fn waiting(max_wait: Option<u64>, delay: u64) -> Retries {
+    started(WaitPolicy::Wait {
         until: max_wait.map(Duration::from_millis),
         retry: RetryPolicy::new()
             .delay(Duration::from_millis(delay))
@@ -47,9 +47,9 @@ fn at(next: Next) -> Option<Duration> {
     }
 }
 
-fn asking(next: Next) -> (bool, Tell) {
+fn ask(next: Next) -> (bool, ReportHolder) {
     match next {
-        Next::Attempt { asking, .. } => (asking.anchor_first, asking.tell),
+        Next::Attempt { ask, .. } => (ask.anchor_first, ask.report_holder),
         Next::GiveUp => panic!("gave up"),
     }
 }
@@ -57,28 +57,28 @@ fn asking(next: Next) -> (bool, Tell) {
 #[test]
 fn a_try_ends_with_the_first_round_unless_the_votes_were_split() {
     for verdict in [HELD, DOWN, DENIED, Verdict::TooLate, named()] {
-        let next = started(Patience::Try).after(&verdict, MS, 0.5);
+        let next = started(WaitPolicy::Try).after(&verdict, MS, 0.5);
         assert_eq!(next, Next::GiveUp, "{verdict:?}");
     }
-    let mut wait = started(Patience::Try);
+    let mut wait = started(WaitPolicy::Try);
     let next = wait.after(&SPLIT, MS, 0.5);
-    assert_eq!(asking(next), (true, Tell::All));
+    assert_eq!(ask(next), (true, ReportHolder::Everywhere));
     // A veto is no verdict of all nodes: they are asked next.
     assert_eq!(
-        asking(wait.after(&Verdict::Vetoed, 5 * MS, 0.5)),
-        (false, Tell::All)
+        ask(wait.after(&Verdict::Vetoed, 5 * MS, 0.5)),
+        (false, ReportHolder::Everywhere)
     );
     assert_eq!(wait.after(&named(), 9 * MS, 0.5), Next::GiveUp);
 }
 
 #[test]
 fn a_try_sorts_split_votes_out_for_two_node_timeouts() {
-    let mut wait = started(Patience::Try);
+    let mut wait = started(WaitPolicy::Try);
     let mut now = MS;
     let mut attempts = 0;
-    while let Next::Attempt { at, asking } = wait.after(&SPLIT, now, 0.9) {
+    while let Next::Attempt { at, ask } = wait.after(&SPLIT, now, 0.9) {
         assert!(at >= now && at < 200 * MS);
-        assert_eq!(asking.cut_at, Some(200 * MS));
+        assert_eq!(ask.cut_at, Some(200 * MS));
         now = at + MS;
         attempts += 1;
     }
@@ -89,7 +89,7 @@ fn a_try_sorts_split_votes_out_for_two_node_timeouts() {
 #[test]
 fn a_wait_outlasts_holders_outages_and_late_grants_with_growing_pauses() {
     let mut wait = waiting(Some(1000), 5);
-    assert_eq!(wait.first().tell, Tell::Nobody);
+    assert_eq!(wait.first().report_holder, ReportHolder::Nowhere);
     assert_eq!(at(wait.after(&HELD, 10 * MS, 0.0)), Some(15 * MS));
     assert_eq!(at(wait.after(&DOWN, 20 * MS, 0.0)), Some(30 * MS));
     assert_eq!(
@@ -140,16 +140,25 @@ fn without_a_delay_an_outage_is_still_not_hammered() {
 #[test]
 fn after_split_votes_the_anchor_is_asked_first_and_after_its_veto_everybody() {
     let mut wait = waiting(None, 5);
-    assert_eq!(asking(wait.after(&SPLIT, MS, 0.0)), (true, Tell::Anchor));
+    assert_eq!(
+        ask(wait.after(&SPLIT, MS, 0.0)),
+        (true, ReportHolder::AtAnchor)
+    );
     let veto = Verdict::Vetoed;
-    assert_eq!(asking(wait.after(&veto, MS, 0.0)), (false, Tell::Anchor));
-    assert_eq!(asking(wait.after(&HELD, MS, 0.0)), (false, Tell::Anchor));
+    assert_eq!(
+        ask(wait.after(&veto, MS, 0.0)),
+        (false, ReportHolder::AtAnchor)
+    );
+    assert_eq!(
+        ask(wait.after(&HELD, MS, 0.0)),
+        (false, ReportHolder::AtAnchor)
+    );
 }
 
 #[test]
 fn who_gives_up_when_held_asks_everybody_who_holds_the_lock() {
-    let mut wait = Wait::new(
-        Patience::Wait {
+    let mut wait = Retries::new(
+        WaitPolicy::Wait {
             until: None,
             retry: RetryPolicy::new(),
             give_up_when_held: true,
@@ -157,8 +166,11 @@ fn who_gives_up_when_held_asks_everybody_who_holds_the_lock() {
         Duration::ZERO,
         100 * MS,
     );
-    assert_eq!(wait.first().tell, Tell::All);
-    assert_eq!(asking(wait.after(&HELD, MS, 0.0)), (false, Tell::All));
+    assert_eq!(wait.first().report_holder, ReportHolder::Everywhere);
+    assert_eq!(
+        ask(wait.after(&HELD, MS, 0.0)),
+        (false, ReportHolder::Everywhere)
+    );
     assert!(at(wait.after(&DOWN, MS, 0.0)).is_some());
     assert_eq!(wait.after(&named(), MS, 0.0), Next::GiveUp);
 }

@@ -1,4 +1,5 @@
-//! The clock behind both runtimes: time that goes on while the system is suspended.
+//! What the runtimes take from the operating system: random bytes, and time that goes on while the
+//! system is suspended.
 //!
 //! A server counts a lock's ttl down while its holder's machine is suspended, so a clock that stops
 //! meanwhile would call an expired lock valid. On Linux, CLOCK_BOOTTIME goes on, while
@@ -15,13 +16,13 @@ const AT_ORIGIN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Time since an origin that all runtimes of the process share, so that their times can be
 /// compared: a lock may be used from one runtime first and from another later.
 pub(super) fn now() -> Duration {
-    static ORIGIN: OnceLock<system::Reading> = OnceLock::new();
-    let origin = *ORIGIN.get_or_init(system::read);
-    AT_ORIGIN + system::since(origin)
+    static ORIGIN: OnceLock<clock::Reading> = OnceLock::new();
+    let origin = *ORIGIN.get_or_init(clock::read);
+    AT_ORIGIN + clock::since(origin)
 }
 
 #[cfg(target_os = "linux")]
-mod system {
+mod clock {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::Duration;
 
@@ -42,7 +43,7 @@ mod system {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod system {
+mod clock {
     use std::time::{Duration, Instant};
 
     pub(super) type Reading = Instant;
@@ -54,6 +55,24 @@ mod system {
     pub(super) fn since(origin: Reading) -> Duration {
         origin.elapsed()
     }
+}
+
+/// Returns 16 bytes from the operating system's generator.
+///
+/// Every call asks the system. Keeping bytes for later would be cheaper, but a process that forks
+/// would use the same ones twice, and two holders must never have the same token; beside a round trip
+/// to a server the call costs nothing.
+///
+/// If the system has no bytes, this waits until it has. None of the supported systems fails once it
+/// has booted, with one exception: Linux without the system call (an old kernel, a strict sandbox)
+/// reads a file, for which it may lack a descriptor for a moment. On a system that can never open it
+/// no Rust program runs for long, because the standard library's hash maps need the same bytes.
+pub(super) fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    while getrandom::fill(&mut bytes).is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -81,9 +100,15 @@ mod tests {
             let seconds: f64 = text.split(' ').next().unwrap().parse().unwrap();
             Duration::from_secs_f64(seconds)
         };
-        let (before, boot, after) = (uptime(), system::read(), uptime());
+        let (before, boot, after) = (uptime(), clock::read(), uptime());
         let unit = Duration::from_millis(11);
         assert!(boot + unit >= before, "{boot:?} {before:?}");
         assert!(boot <= after + unit, "{boot:?} {after:?}");
+    }
+
+    #[test]
+    fn no_two_random_draws_are_alike() {
+        let draws: std::collections::HashSet<_> = (0..1000).map(|_| random()).collect();
+        assert_eq!(draws.len(), 1000);
     }
 }

@@ -11,7 +11,7 @@ const OUTAGE_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a caller is ready to wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum WaitPolicy {
     /// Not at all; only rivals that share the votes are given time to sort themselves out.
     Try,
     /// Until a moment, or for ever.
@@ -24,72 +24,72 @@ pub(crate) enum Patience {
 
 /// How a round asks the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asking {
+pub(crate) struct AskPlan {
     /// The anchor alone first, the others only if it does not refuse.
     pub(crate) anchor_first: bool,
     /// Which nodes are asked to name the holder: it costs them a script.
-    pub(crate) tell: Tell,
+    pub(crate) report_holder: ReportHolder,
     /// When the round ends even if it is undecided.
     pub(crate) cut_at: Option<Duration>,
 }
 
 /// Which nodes are asked to name the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tell {
-    Nobody,
-    Anchor,
-    All,
+pub(crate) enum ReportHolder {
+    Nowhere,
+    AtAnchor,
+    Everywhere,
 }
 
 /// What follows a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another attempt at this moment.
-    Attempt { at: Duration, asking: Asking },
+    Attempt { at: Duration, ask: AskPlan },
     /// The end: the error comes from the last whole round.
     GiveUp,
 }
 
 /// The attempts of one call.
 #[derive(Clone, Debug)]
-pub(crate) struct Wait {
-    patience: Patience,
+pub(crate) struct Retries {
+    wait_policy: WaitPolicy,
     node_timeout: Duration,
     until: Option<Duration>,
     attempts: u32,
-    tell: Tell,
+    report_holder: ReportHolder,
     /// The one attempt that is made shortly before the deadline has been announced.
     last_call: bool,
 }
 
-impl Wait {
-    pub(crate) fn new(patience: Patience, started: Duration, node_timeout: Duration) -> Self {
-        let until = match patience {
-            Patience::Try => Some(started.saturating_add(node_timeout.saturating_mul(2))),
-            Patience::Wait { until, .. } => until,
+impl Retries {
+    pub(crate) fn new(wait_policy: WaitPolicy, started: Duration, node_timeout: Duration) -> Self {
+        let until = match wait_policy {
+            WaitPolicy::Try => Some(started.saturating_add(node_timeout.saturating_mul(2))),
+            WaitPolicy::Wait { until, .. } => until,
         };
-        let tell = match patience {
-            // Who only wants to know whether somebody else has it asks that at once.
-            Patience::Wait {
+        let report_holder = match wait_policy {
+            // A caller that only wants to know whether it is held asks that at once.
+            WaitPolicy::Wait {
                 give_up_when_held: true,
                 ..
-            } => Tell::All,
-            _ => Tell::Nobody,
+            } => ReportHolder::Everywhere,
+            _ => ReportHolder::Nowhere,
         };
         Self {
-            patience,
+            wait_policy,
             node_timeout,
             until,
             attempts: 0,
-            tell,
+            report_holder,
             last_call: false,
         }
     }
 
     /// The first attempt: it is never cut short.
-    pub(crate) fn first(&mut self) -> Asking {
+    pub(crate) fn first(&mut self) -> AskPlan {
         self.attempts = 1;
-        self.asking(false, None)
+        self.ask(false, None)
     }
 
     pub(crate) fn attempts(&self) -> u32 {
@@ -102,12 +102,12 @@ impl Wait {
             return Next::GiveUp;
         }
         if matches!(verdict, Verdict::Contended { .. } | Verdict::Vetoed) {
-            self.tell = match self.patience {
-                Patience::Wait {
+            self.report_holder = match self.wait_policy {
+                WaitPolicy::Wait {
                     give_up_when_held: false,
                     ..
-                } => Tell::Anchor,
-                _ => Tell::All,
+                } => ReportHolder::AtAnchor,
+                _ => ReportHolder::Everywhere,
             };
         }
         let mut pause = self.pause(chance);
@@ -121,39 +121,39 @@ impl Wait {
         // After a veto all nodes are asked again: the anchor alone may hold a key that nobody
         // needs any more, and must not keep everybody out.
         let split = matches!(verdict, Verdict::Contended { split: true, .. });
-        let asking = self.asking(split, self.until);
-        Next::Attempt { at, asking }
+        let ask = self.ask(split, self.until);
+        Next::Attempt { at, ask }
     }
 
-    fn asking(&self, anchor_first: bool, cut_at: Option<Duration>) -> Asking {
-        Asking {
+    fn ask(&self, anchor_first: bool, cut_at: Option<Duration>) -> AskPlan {
+        AskPlan {
             anchor_first,
-            tell: self.tell,
+            report_holder: self.report_holder,
             cut_at,
         }
     }
 
     /// Whether no further attempt could change the answer.
     fn is_final(&self, verdict: &Verdict) -> bool {
-        match (self.patience, verdict) {
+        match (self.wait_policy, verdict) {
             (_, Verdict::Won | Verdict::Unavailable { denied: true }) => true,
-            (Patience::Try, Verdict::Contended { holder, split }) => holder.is_some() || !split,
-            (Patience::Try, Verdict::Vetoed) => false,
-            (Patience::Try, Verdict::TooLate | Verdict::Unavailable { .. }) => true,
+            (WaitPolicy::Try, Verdict::Contended { holder, split }) => holder.is_some() || !split,
+            (WaitPolicy::Try, Verdict::Vetoed) => false,
+            (WaitPolicy::Try, Verdict::TooLate | Verdict::Unavailable { .. }) => true,
             (
-                Patience::Wait {
+                WaitPolicy::Wait {
                     give_up_when_held, ..
                 },
                 Verdict::Contended { holder, .. },
             ) => give_up_when_held && holder.is_some(),
-            (Patience::Wait { .. }, _) => false,
+            (WaitPolicy::Wait { .. }, _) => false,
         }
     }
 
     fn pause(&self, chance: f64) -> Duration {
-        match self.patience {
-            Patience::Wait { retry, .. } => retry.pause(self.attempts, chance),
-            Patience::Try => {
+        match self.wait_policy {
+            WaitPolicy::Wait { retry, .. } => retry.pause(self.attempts, chance),
+            WaitPolicy::Try => {
                 let pause = RetryPolicy::default().pause(self.attempts, chance);
                 pause.min(self.node_timeout / 2)
             }
