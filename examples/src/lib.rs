@@ -26,3 +26,8 @@ pub fn fail(program: &str, error: &(dyn Error + 'static), code: u8) -> ExitCode 
     }
     ExitCode::from(code)
 }
+
+/// The programs of the workspace's README must compile.
+#[cfg(all(doctest, feature = "redis-rs"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -68,6 +68,8 @@
 //!   does that work under any executor.
 //! - `serde`: serde can write and read a [`Lease`]. Off by default.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 /// Whether the engine is to have this bug, for the simulator to notice: never, unless it is compiled
 /// with `--cfg lock_mutants`.
 #[cfg(not(lock_mutants))]
@@ -83,6 +85,7 @@ macro_rules! mutant {
     };
 }
 
+pub mod backend;
 pub mod custom;
 mod display;
 mod error;
@@ -121,3 +124,8 @@ pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};
 pub use runtime::Runtime;
 pub use ttl::Ttl;
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -65,7 +65,7 @@
 //! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
 //! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |
 //! | `ConnectionConfig::auto_client_setname` | uses it |
-//! | `ConnectionConfig::tcp` | uses it, but for `linger`; keepalive begins after 15 s unless set |
+//! | `ConnectionConfig::tcp` | uses it, but for `linger`; unless set, `nodelay` is on and keepalive begins after 15 s |
 //! | `ConnectionConfig::max_command_attempts` | 1: an acquire that is sent again takes its own key for somebody else's |
 //! | timeouts of `ConnectionConfig`, `unresponsive` | [`FredNode::connect_timeout`], three calls without an answer |
 //! | `max_command_buffer_len` | at most 8192 calls are in flight |
@@ -135,6 +135,8 @@
 //! or that the server does not speak TLS on this port, or the reverse. To find out, the node asks
 //! once more on a second connection: with a handshake that ends there, or a `PING`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backoff;
 mod connector;
 mod convert;
@@ -157,3 +159,8 @@ fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

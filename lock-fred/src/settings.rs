@@ -167,6 +167,9 @@ fn tcp(theirs: &TcpConfig) -> TcpConfig {
     let mut tcp = theirs.clone();
     // What a connection still has to send when it is closed is ours to decide.
     tcp.linger = None;
+    // Else the kernel holds a small command back while an earlier one is not acknowledged: on a
+    // network, a call that starts while others wait for their answers is late by up to one round trip.
+    tcp.nodelay.get_or_insert(true);
     tcp.keepalive.get_or_insert_with(|| {
         TcpKeepalive::new()
             .with_time(KEEPALIVE_AFTER)
@@ -208,5 +211,23 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // No more than the label: a configuration has credentials.
         f.debug_tuple("Settings").field(&self.label).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_is_held_back_for_the_acknowledgement_of_another_unless_the_user_chose_so() {
+        let nodelay = |nodelay| {
+            let theirs = TcpConfig {
+                nodelay,
+                ..TcpConfig::default()
+            };
+            tcp(&theirs).nodelay
+        };
+        assert_eq!(nodelay(None), Some(true));
+        assert_eq!(nodelay(Some(false)), Some(false));
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use lock_core::node::Operation;
 use lock_core::{Command, RedisNode};
 use lock_redis_rs::RedisRsNode;
+use redis::IntoConnectionInfo;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use support::{RedisServer, TTL, acquire, release, token};
 use tokio::runtime::{Builder, Runtime};
@@ -74,7 +75,10 @@ fn compare(name: &str, runtime: &Runtime, tasks: usize) {
 /// redis-rs alone, which the others are compared with, and nodes over it.
 async fn ways(server: &RedisServer) -> Vec<(&'static str, Way)> {
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
-    let client = redis::Client::open(server.url()).expect("a URL");
+    // As the node has it.
+    let tcp = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    let info = server.url().into_connection_info().expect("a URL");
+    let client = redis::Client::open(info.set_tcp_settings(tcp)).expect("a URL");
     let raw = client.get_multiplexed_async_connection_with_config(&config);
     let raw = Way::Raw(raw.await.expect("a server"));
     let nodes = [

@@ -135,6 +135,8 @@
 //! Into a container, mount the socket's folder rather than the socket, which is another one after a
 //! restart. Processes that reach one server by its socket and by TCP share its locks.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod invalid_url;
 
 pub use invalid_url::InvalidUrl;
@@ -190,5 +192,5 @@ fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// The README's program must compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -62,9 +62,9 @@ impl RedisRsNode {
     /// A node at the address of a client, with its credentials and TCP settings.
     ///
     /// It is for what no URL can say. The client's connections are not used, nor its timeouts:
-    /// calls have deadlines of their own. Keepalive and `TCP_USER_TIMEOUT` are set to 15 s and
-    /// 10 s unless the client says otherwise. A client with TLS brings its own, see the
-    /// [crate docs](crate#tls).
+    /// calls have deadlines of their own. `TCP_NODELAY` is always on. Keepalive and `TCP_USER_TIMEOUT`
+    /// are set to 15 s and 10 s unless the client says otherwise. A client with TLS brings its own,
+    /// see the [crate docs](crate#tls).
     #[must_use]
     pub fn from_client(client: Client) -> Self {
         Self::at(Address::new(client, None))

@@ -71,6 +71,8 @@
 //! - `tokio`: `conformance::TokioDriver`. Off by default; switches on `lock-core/tokio`.
 //! - `smol`: `conformance::SmolDriver`. Off by default.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod conformance;
 mod memory;
 #[cfg(unix)]
@@ -84,3 +86,8 @@ pub use memory::{Calls, Fault, MemoryNode};
 pub use proxy::{FaultProxy, ProxyFault};
 #[cfg(unix)]
 pub use server::{Connection, RedisServer, RedisServerBuilder, ServerError};
+
+/// The README's program must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

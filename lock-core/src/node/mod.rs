@@ -111,10 +111,6 @@ pub trait RedisNode: Debug + Send + Sync + 'static {
     /// The algorithm has a timer of its own, so `within` is there to bound what the caller cannot
     /// see: a timeout of the client, a pool's checkout, a connect that is under way.
     ///
-    /// After a call has woken its task it may be polled only when so many others have that their votes
-    /// can decide, or at most 25 ms after they began. So look for the answer before any timer, and
-    /// hold nothing meanwhile that other calls need.
-    ///
     /// # Errors
     ///
     /// A [`NodeError`] says what is known about the command's fate, see N3 and N10.

@@ -1,76 +1,39 @@
 //! Acquiring: attempts until one is won or there is no point in another.
 
+use std::cell::LazyCell;
+use std::future::poll_fn;
+use std::mem;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tracing::{Instrument, Level};
 
-use super::attempt::Attempt;
+use super::acquisition::Acquisition;
+use super::calls::{Call, Calls, Done, Probe, Purpose};
 use super::engine::Engine;
+use super::fanout::{FanOut, Operation, Rest};
 use super::held::Held;
-use super::protocol::{AcquireAnswer, AcquireRound, Asking, Next, Patience, Verdict, Wait};
+use super::protocol::{
+    AcquireAnswer, AcquireRound, Admission, Asking, Next, NodeSet, Patience, Step, Tell, Verdict,
+    Wait, anchor_order,
+};
+use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
-use super::trying::Trying;
-use super::{collector, in_order, renewer};
-use crate::error::{AcquireError, Contended, NodeVote, TooSlow, Unavailable};
-use crate::guard::LockGuard;
+use super::{debts, renew};
+use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
-use crate::node::{NodeError, Token};
+use crate::node::{Command, NodeError, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
 
-pub(crate) async fn try_acquire(
-    engine: &Arc<Engine>,
-    request: &LockRequest,
-) -> Result<Option<LockGuard>, AcquireError> {
-    if !must_go_one_by_one(engine, request) {
-        match try_one(engine, request).await {
-            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
-            result => return Ok(result?.map(LockGuard::new)),
-        }
-    }
-    Box::pin(in_order::try_acquire(engine, request)).await
-}
-
-pub(crate) async fn acquire(
-    engine: &Arc<Engine>,
-    request: &LockRequest,
-) -> Result<LockGuard, AcquireError> {
-    if !must_go_one_by_one(engine, request) {
-        match one(engine, request).await {
-            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
-            result => return result.map(LockGuard::new),
-        }
-    }
-    // Boxed, as all rare things here: the common future stays small.
-    Box::pin(in_order::acquire(engine, request)).await
-}
-
-/// Whether nodes are known to take no command for several keys, and there are several.
-fn must_go_one_by_one(engine: &Engine, request: &LockRequest) -> bool {
-    request.several().is_some() && engine.wants_one_by_one()
-}
-
-/// Whether a node of a cluster has refused to take several keys.
-fn has_cross_slot(error: &AcquireError) -> bool {
-    let AcquireError::Unavailable(unavailable) = error else {
-        return false;
-    };
-    let reports = unavailable.nodes.as_slice().iter();
-    let mut errors = reports.filter_map(|report| match &report.vote {
-        NodeVote::Failed(error) => Some(error),
-        _ => None,
-    });
-    errors.any(NodeError::is_cross_slot)
-}
-
 /// All of the request in one round. What is held needs a guard at once, or nobody releases it.
-pub(super) async fn try_one(
+pub(crate) async fn try_one(
     engine: &Arc<Engine>,
     request: &LockRequest,
 ) -> Result<Option<Held>, AcquireError> {
-    let plan = engine.settings.plan(request)?;
+    let plan = engine.settings().plan(request)?;
     let acquire = Acquire::new(engine, plan, |_| Patience::Try);
     match acquire.attempts().await {
         Ok(held) => Ok(Some(held)),
@@ -80,9 +43,9 @@ pub(super) async fn try_one(
 }
 
 /// The same, and waits.
-pub(super) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
-    let plan = engine.settings.plan(request)?;
-    let patience = |now| engine.settings.patience(request, now);
+pub(crate) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
+    let plan = engine.settings().plan(request)?;
+    let patience = |now| engine.settings().patience(request, now);
     Acquire::new(engine, plan, patience).attempts().await
 }
 
@@ -115,9 +78,9 @@ impl<'a> Acquire<'a> {
         plan: Plan,
         patience: impl FnOnce(Duration) -> Patience,
     ) -> Self {
-        let runtime = engine.settings.runtime();
-        collector::resume(engine, &runtime);
-        renewer::resume(engine, &runtime);
+        let runtime = engine.settings().runtime();
+        debts::resume(&engine.nodes, &runtime);
+        renew::resume(engine, &runtime);
         let started = runtime.now();
         Self {
             engine,
@@ -163,7 +126,7 @@ impl<'a> Acquire<'a> {
             self.check_open()?;
             let defeat = match self.attempt(asking, now, &own).await {
                 Ok(held) => {
-                    let waited = held.started().saturating_sub(self.started);
+                    let waited = held.lock().started.saturating_sub(self.started);
                     trace::acquired(&self.plan.resource, wait.attempts(), waited, held.votes());
                     return Ok(held);
                 }
@@ -193,7 +156,7 @@ impl<'a> Acquire<'a> {
 
     /// Whether the lock was not shut down.
     fn check_open(&self) -> Result<(), AcquireError> {
-        if self.engine.holders.is_shut() {
+        if self.engine.registry.is_shut() {
             return Err(AcquireError::ShutDown);
         }
         Ok(())
@@ -206,58 +169,51 @@ impl<'a> Acquire<'a> {
         now: Duration,
         own: &[Token],
     ) -> Result<Held, Box<Defeat>> {
-        let mut attempt = Attempt::new(self.engine, &self.runtime, &self.plan, now);
-        if mutant!(TokenReused) {
-            attempt.token = own.last().copied().unwrap_or(attempt.token);
-        }
-        let mut trying = Trying::new(attempt, asking);
-        let attempt = Arc::clone(trying.calls.attempt());
+        let token = match own.last() {
+            Some(last) if mutant!(TokenReused) => *last,
+            _ => Token::generate(&*self.runtime),
+        };
+        let nodes = &self.engine.nodes;
+        let lock = Acquisition::new(nodes, &self.runtime, &self.plan, now, token);
+        let lock = Arc::new(lock);
         if !mutant!(ShutdownForgetsAttempts) {
-            self.engine.holders.add(&attempt);
+            lock.register(&self.engine.registry);
         }
         // A shutdown may have come in between, and does not know of it then.
-        if self.engine.holders.is_shut() {
-            attempt.end();
+        if self.engine.registry.is_shut() {
+            lock.end();
         }
-        trying.vote().await;
+        let acquiring = Acquiring::new(&lock, asking);
+        let mut fan_out = FanOut::new(acquiring, &self.runtime, now);
+        fan_out.decide().await;
         let now = self.runtime.now();
-        let mut valid_until = attempt.started.saturating_add(attempt.timing.validity);
+        let mut valid_until = lock.started.saturating_add(lock.timing.validity);
         if mutant!(ElapsedNotSubtracted) {
-            valid_until = now.saturating_add(attempt.timing.validity);
+            valid_until = now.saturating_add(lock.timing.validity);
         }
-        let verdict = trying.round.verdict(now, valid_until, own);
+        let verdict = fan_out.operation.round.verdict(now, valid_until, own);
         // Nodes that answer at once may have decided before the last one was sent anything, and a
-        // holder wants all of them. And who has refused by now needs no release.
-        while let Some(done) = trying.calls.next_ready().await {
-            trying.take(done);
-        }
-        // A shutdown may have released it meanwhile.
-        if verdict == Verdict::Won && !attempt.is_over() {
-            let hold = self.plan.hold_at_least;
-            if !hold.is_zero() {
-                attempt.hold_until(now.saturating_add(hold));
-            }
-            if attempt.granted() != attempt.touched() {
-                attempt.doubt(now);
-            }
-            trying.is_decided = true;
-            attempt.extend_validity(valid_until);
+        // holder wants all of them. And a node that has refused by now needs no release.
+        fan_out.take_ready().await;
+        let hold = self.plan.hold_at_least;
+        if verdict == Verdict::Won && lock.ledger().is_won(now, valid_until, hold) {
+            fan_out.operation.is_decided = true;
             if let Some(renewal) = self.plan.renewal {
-                renewer::start(&attempt, renewal);
+                renew::start(self.engine, &lock, renewal);
             }
             if mutant!(ShutdownForgetsAttempts) {
-                self.engine.holders.add(&attempt);
+                lock.register(&self.engine.registry);
             }
-            return Ok(Held::new(attempt, Arc::clone(&self.plan.resource)));
+            return Ok(Held::new(lock, Arc::clone(&self.plan.resource)));
         }
-        trying.give_up();
+        fan_out.add(Acquiring::give_up);
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
-        trying.calls.send().await;
+        fan_out.take_ready().await;
         Err(Box::new(Defeat {
-            round: trying.round.clone(),
-            token: attempt.token,
+            round: fan_out.operation.round.clone(),
+            token,
             verdict,
-            took: now.saturating_sub(attempt.started),
+            took: now.saturating_sub(lock.started),
         }))
     }
 
@@ -279,7 +235,7 @@ impl<'a> Acquire<'a> {
 
     fn error(&self, defeat: &Defeat, attempts: u32) -> AcquireError {
         let waited = self.runtime.now().saturating_sub(self.started);
-        let labels = self.engine.labels();
+        let labels = self.engine.nodes.labels();
         let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
         let nodes = defeat.round.ballots().reports(labels, granted);
         match &defeat.verdict {
@@ -305,7 +261,7 @@ impl<'a> Acquire<'a> {
             Verdict::Unavailable { .. } => AcquireError::Unavailable(Unavailable {
                 waited,
                 attempts,
-                quorum: self.engine.settings.quorum.needed(),
+                quorum: self.engine.nodes.quorum().needed(),
                 nodes,
             }),
         }
@@ -315,12 +271,140 @@ impl<'a> Acquire<'a> {
 /// Lets other tasks run: attempts that follow each other without a pause must not starve them.
 async fn yield_now() {
     let mut is_first = true;
-    std::future::poll_fn(|cx| {
-        if std::mem::take(&mut is_first) {
+    poll_fn(|cx| match mem::take(&mut is_first) {
+        true => {
             cx.waker().wake_by_ref();
-            return std::task::Poll::Pending;
+            Poll::Pending
         }
-        std::task::Poll::Ready(())
+        false => Poll::Ready(()),
     })
     .await;
+}
+
+/// One attempt under way. Left undecided, by cancellation, it releases what it has set.
+struct Acquiring {
+    lock: Arc<Acquisition>,
+    round: AcquireRound,
+    tell: Tell,
+    /// Known if something needs it.
+    anchor: Option<usize>,
+    is_decided: bool,
+}
+
+impl Acquiring {
+    fn new(lock: &Arc<Acquisition>, asking: Asking) -> Self {
+        let needs_anchor = asking.anchor_first || asking.tell == Tell::Anchor;
+        let anchor = needs_anchor.then(|| anchor(lock));
+        let first = anchor.filter(|_| asking.anchor_first);
+        let mut round = AcquireRound::new(lock.quorum(), first, asking.cut_at);
+        // A timer may have fired late, so that the caller's deadline has passed already.
+        round.handle_time(lock.started);
+        Self {
+            lock: Arc::clone(lock),
+            round,
+            tell: asking.tell,
+            anchor,
+            is_decided: false,
+        }
+    }
+
+    /// Returns whether the node is to tell who holds the lock, if somebody does.
+    fn tells(&self, node: usize) -> bool {
+        match self.tell {
+            Tell::Nobody => false,
+            Tell::Anchor => self.anchor == Some(node),
+            Tell::All => true,
+        }
+    }
+
+    /// Ends the attempt: every node where its key may be gets a release.
+    fn give_up(&mut self, calls: &mut Calls) {
+        self.is_decided = true;
+        self.lock.end();
+        if mutant!(NoCleanupAfterFailure) {
+            return;
+        }
+        if mutant!(LateGrantsForgotten) {
+            self.lock.ledger().forget_late_grants();
+        }
+        let touched = self.lock.ledger().touched();
+        add_releases(&self.lock, touched, calls);
+    }
+}
+
+impl Operation for Acquiring {
+    type Verdict = ();
+
+    fn step(&self) -> Step<()> {
+        self.round.step()
+    }
+
+    fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
+        // One command for all nodes, so that backends encode it only once.
+        let lock = Arc::clone(&self.lock);
+        let plain = LazyCell::new(|| command(&lock, false));
+        let telling = LazyCell::new(|| command(&lock, true));
+        for node in nodes.iter() {
+            let within = lock.within(node);
+            let probe = match lock.nodes.all[node].admit(now, within) {
+                Admission::Go => None,
+                Admission::Probe => Some(Probe::new(&lock.nodes, node)),
+                Admission::Skip => {
+                    let error = NodeError::not_sent("not asked: an earlier call has had no answer");
+                    self.round.handle_vote(node, Err(error));
+                    continue;
+                }
+            };
+            let command = match self.tells(node) {
+                true => Command::clone(&telling),
+                false => Command::clone(&plain),
+            };
+            self.round.asked(node, now, within);
+            calls.push(Call {
+                probe,
+                ..Call::of_lock(&lock, node, Purpose::Acquire, command)
+            });
+        }
+    }
+
+    fn take(&mut self, done: Done, calls: &mut Calls) {
+        if done.purpose != Purpose::Acquire {
+            return settle(done, calls);
+        }
+        let vote = done.acquire_answer();
+        let now = || self.lock.runtime.now();
+        let follow = self.lock.ledger().acquire_answered(done.node, &vote, now);
+        carry_out(follow, &self.lock, done.node, calls);
+        self.round.handle_vote(done.node, vote);
+    }
+
+    fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
+        for node in self.round.handle_time(now).iter() {
+            self.lock.nodes.overdue(node, self.lock.within(node));
+        }
+    }
+
+    fn leave(&mut self, calls: &mut Calls) -> Rest {
+        if !self.is_decided && !mutant!(NoCleanupAfterCancellation) {
+            self.give_up(calls);
+        }
+        Box::new(settle)
+    }
+}
+
+fn command(lock: &Acquisition, tells: bool) -> Command {
+    let ttl = lock.timing.ttl;
+    Command::from(lock.keys.acquire(lock.token, ttl, tells))
+}
+
+/// The node that is asked first when votes are split: the next one when it is suspect.
+fn anchor(lock: &Acquisition) -> usize {
+    let nodes = lock.quorum().nodes();
+    let mut order = anchor_order(lock.keys.first(), nodes);
+    let first = order.next().unwrap_or_default();
+    let is_well = |node: &usize| !lock.nodes.all[*node].is_suspect();
+    std::iter::once(first)
+        .chain(order)
+        .find(is_well)
+        .unwrap_or(first)
 }

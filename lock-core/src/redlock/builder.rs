@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Redlock;
 use super::engine::Engine;
-use super::holders::Holders;
-use super::member::Member;
+use super::node::LockNode;
+use super::nodes::Nodes;
 use super::protocol::{NodeSet, Quorum, Renewal};
-use super::renewer::Renewals;
 use super::settings::Settings;
 use crate::error::BuildError;
 use crate::node::RedisNode;
@@ -42,7 +40,7 @@ use crate::runtime::Runtime;
 pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
     nodes: Vec<Arc<N>>,
     /// The same nodes, as the engine knows them.
-    members: Vec<Member>,
+    members: Vec<LockNode>,
     prefix: Vec<u8>,
     quorum: Option<usize>,
     ttl: Duration,
@@ -64,7 +62,7 @@ impl<N: RedisNode> RedlockBuilder<N> {
     pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
         for node in nodes {
             let node = Arc::new(node);
-            self.members.push(Member::new(Arc::clone(&node) as _));
+            self.members.push(LockNode::new(Arc::clone(&node) as _));
             self.nodes.push(node);
         }
         self
@@ -87,7 +85,7 @@ impl RedlockBuilder {
     /// ```
     pub fn node(mut self, node: impl RedisNode) -> Self {
         let node: Arc<dyn RedisNode> = Arc::new(node);
-        self.members.push(Member::new(Arc::clone(&node)));
+        self.members.push(LockNode::new(Arc::clone(&node)));
         self.nodes.push(node);
         self
     }
@@ -208,13 +206,10 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     pub fn build(self) -> Result<Redlock<N>, BuildError> {
         let settings = self.settings()?;
         Ok(Redlock {
-            engine: Arc::new(Engine {
-                members: self.members.into(),
+            engine: Arc::new(Engine::new(Nodes {
+                all: self.members.into(),
                 settings,
-                renewals: Renewals::default(),
-                holders: Holders::default(),
-                is_one_by_one: AtomicBool::new(false),
-            }),
+            })),
             nodes: self.nodes.into(),
         })
     }

@@ -1,239 +1,272 @@
-//! The calls of one attempt that are under way. None is ever dropped half-way: what the caller no
-//! longer waits for is driven to its end in the background.
+//! Calls to nodes: one command each, and the answer that comes back.
 
-use std::future::poll_fn;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::attempt::Attempt;
-use super::call::{Call, Done, Purpose, Vote};
-use super::pending::Pending;
-use super::protocol::{AcquireAnswer, NodeSet};
-use crate::node::{Command, NodeErrorKind};
+use futures::task::AtomicWaker;
+
+use super::acquisition::Acquisition;
+use super::node::{Gate, LockNode};
+use super::nodes::Nodes;
+use super::protocol::{AcquireAnswer, KeyAnswer};
+use crate::node::{Command, NodeError, Reply};
 use crate::runtime::BoxFuture;
 
-/// For so long calls that ask to be polled may wait for others, but for no more than a share of the
-/// node timeout. What a call brings may be no answer, but its turn to send, or a node's wish for a
-/// script's source; or it holds what others need until it is polled.
-const PATIENCE: Duration = Duration::from_millis(25);
-const PATIENCE_SHARE: u32 = 4;
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Acquire,
+    /// Sets the key again at a node that forgot it.
+    Heal,
+    Extend,
+    Release,
+    /// Asks about a key, or about many locks at once. It changes nothing for the lock it belongs to, if any.
+    Other,
+}
 
-/// The calls of one attempt that are under way.
+/// A call to be made, as long as it takes.
+pub(crate) struct Call {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) node: usize,
+    pub(crate) purpose: Purpose,
+    /// The lock that the call is for, if it is for a single one.
+    pub(crate) lock: Option<Arc<Acquisition>>,
+    /// Tells the calls of one operation to one node apart.
+    pub(crate) part: usize,
+    pub(crate) command: Command,
+    pub(crate) within: Duration,
+    /// It finds out how a suspect node is.
+    pub(crate) probe: Option<Probe>,
+}
+
+/// A call that came to its end.
 #[derive(Debug)]
-pub(crate) struct Calls {
-    attempt: Arc<Attempt>,
-    pending: Pending<Call>,
-    /// Until when calls may wait for each other, as long as they do.
-    patient_until: Option<Duration>,
-    timer: Option<Timer>,
-    /// What the clock showed when the calls were made; not known any more once one has ended.
-    /// It spares the first timer another look.
-    now: Option<Duration>,
+pub(crate) struct Done {
+    pub(crate) node: usize,
+    pub(crate) purpose: Purpose,
+    pub(crate) lock: Option<Arc<Acquisition>>,
+    pub(crate) part: usize,
+    pub(crate) within: Duration,
+    pub(crate) result: Result<Reply, NodeError>,
+    command: Command,
 }
 
-struct Timer {
-    due: Duration,
-    sleep: BoxFuture<'static, ()>,
-}
-
-impl std::fmt::Debug for Timer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Timer({:?})", self.due)
-    }
-}
-
-impl Calls {
-    /// None yet, of a round that begins at `now` and in which a node may take `node_timeout`.
-    pub(crate) fn new(attempt: Arc<Attempt>, now: Duration, node_timeout: Duration) -> Self {
-        let patience = PATIENCE.min(node_timeout / PATIENCE_SHARE);
-        Self {
-            pending: Pending::default(),
-            patient_until: Some(now.saturating_add(patience)),
-            attempt,
-            timer: None,
-            now: Some(now),
-        }
-    }
-
-    pub(crate) fn attempt(&self) -> &Arc<Attempt> {
-        &self.attempt
-    }
-
-    /// Adds a call. It is sent at the next poll, in the order in which calls were added.
-    pub(crate) fn start(
-        &mut self,
+impl Call {
+    /// A call for one lock. A node may take the time that it has for a command of that lock.
+    pub(crate) fn of_lock(
+        lock: &Arc<Acquisition>,
         node: usize,
         purpose: Purpose,
         command: Command,
-        within: Duration,
-    ) {
-        let attempt = Arc::clone(&self.attempt);
-        let call = Call::new(attempt, node, purpose, command, within);
-        self.pending.push(call);
-    }
-
-    /// Adds the call that finds out how a suspect node is.
-    pub(crate) fn start_probe(&mut self, node: usize, command: Command, within: Duration) {
-        let attempt = Arc::clone(&self.attempt);
-        let probe = Call::probe(attempt, node, command, within);
-        self.pending.push(probe);
-        // As long as it is not heard, nobody else asks the node.
-        self.pending.be_eager();
-    }
-
-    /// Adds a release of the attempt's key at every node where it may be, and says which.
-    pub(crate) fn start_releases(&mut self) -> NodeSet {
-        let nodes = self.attempt.touched();
-        let command = self.attempt.release_command();
-        for node in nodes.iter() {
-            let within = self.attempt.within(node);
-            self.start(node, Purpose::Release, command.clone(), within);
+    ) -> Self {
+        Self {
+            within: lock.within(node),
+            lock: Some(Arc::clone(lock)),
+            ..Self::other(&lock.nodes, node, command, Duration::ZERO).with_purpose(purpose)
         }
-        nodes
     }
 
-    /// The next call that ends, or `None` when the runtime's clock reaches `until` before.
-    ///
-    /// The caller can do something with `enough` of them, and nothing with fewer. So he is not woken
-    /// before that many ask for it; but if it takes long, by each.
-    ///
-    /// Cancel safe.
-    pub(crate) async fn next(&mut self, until: Duration, enough: usize) -> Option<Done> {
-        poll_fn(|cx| self.poll_next(cx, until, enough)).await
+    /// A call that is for no single lock.
+    pub(crate) fn other(
+        nodes: &Arc<Nodes>,
+        node: usize,
+        command: Command,
+        within: Duration,
+    ) -> Self {
+        Self {
+            nodes: Arc::clone(nodes),
+            node,
+            purpose: Purpose::Other,
+            lock: None,
+            part: 0,
+            command,
+            within,
+            probe: None,
+        }
     }
 
-    fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-        until: Duration,
-        enough: usize,
-    ) -> Poll<Option<Done>> {
-        loop {
-            if let Poll::Ready(Some(done)) = self.pending.poll_next(cx, enough) {
-                self.now = None;
+    fn with_purpose(self, purpose: Purpose) -> Self {
+        Self { purpose, ..self }
+    }
+
+    async fn run(self) -> Done {
+        let node = &self.nodes.all[self.node];
+        let result = node.execute(&self.command, self.within, &self).await;
+        drop(self.probe);
+        Done {
+            node: self.node,
+            purpose: self.purpose,
+            lock: self.lock,
+            part: self.part,
+            within: self.within,
+            result,
+            command: self.command,
+        }
+    }
+}
+
+/// What sets or extends a key is not sent when its lock is over, as it would run behind its own
+/// release. A release always is.
+impl Gate for Call {
+    fn opens(&self) -> bool {
+        match (&self.lock, self.purpose) {
+            (Some(lock), Purpose::Acquire | Purpose::Heal) => lock.ledger().begins(self.node),
+            (Some(lock), Purpose::Extend) => !lock.ledger().is_over(),
+            _ => true,
+        }
+    }
+
+    fn is_passed(&self) {
+        if let (Some(lock), Purpose::Acquire | Purpose::Heal) = (&self.lock, self.purpose) {
+            lock.ledger().is_sent(self.node);
+        }
+    }
+}
+
+impl Done {
+    /// The answer to a command that sets a key.
+    pub(crate) fn acquire_answer(&self) -> Result<AcquireAnswer, NodeError> {
+        let reply = self.result.clone()?;
+        AcquireAnswer::read(self.command.operation(), reply)
+    }
+
+    /// The answer to an extension or a release of one lock.
+    pub(crate) fn key_answer(&self) -> Result<KeyAnswer, NodeError> {
+        let reply = self.result.clone()?;
+        KeyAnswer::read(self.command.operation(), &reply)
+    }
+
+    /// The answers to an extension of so many keys.
+    pub(crate) fn key_answers(&self, count: usize) -> Result<Vec<KeyAnswer>, NodeError> {
+        let reply = self.result.clone()?;
+        KeyAnswer::read_all(self.command.operation(), &reply, count)
+    }
+}
+
+/// The one call that finds out how a suspect node is. When it ends, in whatever way, the node is free
+/// for the next one.
+pub(crate) struct Probe {
+    nodes: Arc<Nodes>,
+    node: usize,
+}
+
+impl Probe {
+    pub(crate) fn new(nodes: &Arc<Nodes>, node: usize) -> Self {
+        let nodes = Arc::clone(nodes);
+        Self { nodes, node }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        LockNode::probe_ended(&self.nodes.all[self.node]);
+    }
+}
+
+/// Calls under way. They are polled in the order in which they were added (rule N12), and so
+/// heard in that order, and each only when it asks for it: a poll goes through a whole client.
+#[derive(Default)]
+pub(crate) struct Calls {
+    running: Vec<Running>,
+    task: Arc<AtomicWaker>,
+}
+
+struct Running {
+    call: BoxFuture<'static, Done>,
+    waker: Waker,
+    state: Arc<CallWaker>,
+}
+
+struct CallWaker {
+    /// The call asks to be polled.
+    is_woken: AtomicBool,
+    /// The task that waits for the calls.
+    task: Arc<AtomicWaker>,
+}
+
+impl Calls {
+    /// Adds a call. It is sent at the next poll.
+    pub(crate) fn push(&mut self, call: Call) {
+        let state = Arc::new(CallWaker {
+            is_woken: AtomicBool::new(true),
+            task: Arc::clone(&self.task),
+        });
+        self.running.push(Running {
+            call: Box::pin(call.run()),
+            waker: Waker::from(Arc::clone(&state)),
+            state,
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Returns the next call that ends, or `None` if there is none left.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
+        // Before the calls are looked at: one that asks from here on wakes this task.
+        self.task.register(cx.waker());
+        for index in 0..self.running.len() {
+            let running = &mut self.running[index];
+            if !running.state.is_woken() {
+                continue;
+            }
+            let mut cx = Context::from_waker(&running.waker);
+            if let Poll::Ready(done) = Pin::new(&mut running.call).poll(&mut cx) {
+                // In order: the calls behind it may not have been polled yet.
+                self.running.remove(index);
                 return Poll::Ready(Some(done));
             }
-            let due = ready!(self.poll_timer(cx, until));
-            if due >= until {
-                return Poll::Ready(None);
-            }
-            // They have been patient for long enough.
-            self.patient_until = None;
-            self.pending.be_eager();
+        }
+        match self.running.is_empty() {
+            true => Poll::Ready(None),
+            false => Poll::Pending,
         }
     }
 
-    /// Ready when `until` or something before it is due, and says what.
-    fn poll_timer(&mut self, cx: &mut Context<'_>, until: Duration) -> Poll<Duration> {
-        let due = self.patient_until.unwrap_or(until).min(until);
-        let timer = match &mut self.timer {
-            Some(timer) if timer.due <= due => timer,
-            timer => {
-                let now = self.now.take();
-                let left = due.saturating_sub(now.unwrap_or_else(|| self.attempt.runtime.now()));
-                let sleep = self.attempt.runtime.sleep(left);
-                timer.insert(Timer { due, sleep })
-            }
-        };
-        ready!(Pin::new(&mut timer.sleep).poll(cx));
-        let due = timer.due;
-        self.timer = None;
-        Poll::Ready(due)
+    /// The next call that ends, however long it takes; `None` if there is none left.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Done> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// A call that has ended already. It does not wait for any, but sends what was added and not
-    /// polled yet.
+    /// A call that has ended already. It waits for none, but sends what was added and not polled
+    /// yet.
     pub(crate) async fn next_ready(&mut self) -> Option<Done> {
-        poll_fn(|cx| match self.pending.poll_next(cx, 1) {
+        std::future::poll_fn(|cx| match self.poll_next(cx) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => Poll::Ready(None),
         })
         .await
     }
+}
 
-    /// The next call that ends, however long it takes; `None` when none is left.
-    ///
-    /// Cancel safe.
-    pub(crate) async fn next_ended(&mut self) -> Option<Done> {
-        self.pending.next().await
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// Sends what was added and not polled yet, without waiting for any answer: a call counts from
-    /// its first poll, and what the caller does next must come behind it.
-    pub(crate) async fn send(&mut self) {
-        while let Some(done) = self.next_ready().await {
-            self.settle(done);
-        }
-    }
-
-    /// Drives all that is under way to its end, and does what the answers ask for.
-    pub(crate) async fn finish(&mut self) {
-        while let Some(done) = self.next_ended().await {
-            self.settle(done);
-        }
-    }
-
-    /// Does what the answer to a call asks for that nobody waits for.
-    pub(crate) fn settle(&mut self, done: Done) {
-        self.pending.extend(settle_one(&self.attempt, done));
+impl CallWaker {
+    /// Takes the wish to be polled. Most calls have none: they are looked at, not written to.
+    fn is_woken(&self) -> bool {
+        self.is_woken.load(Ordering::Relaxed) && self.is_woken.swap(false, Ordering::Acquire)
     }
 }
 
-impl Drop for Calls {
-    fn drop(&mut self) {
-        if !self.pending.is_empty() {
-            let pending = self.pending.take();
-            let rest = settle(Arc::clone(&self.attempt), pending);
-            self.attempt.runtime.spawn(Box::pin(rest));
+impl Wake for CallWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
+            self.task.wake();
         }
     }
 }
 
-/// Drives calls to their end and does what their answers ask for.
-async fn settle(attempt: Arc<Attempt>, mut pending: Pending<Call>) {
-    while let Some(done) = pending.next().await {
-        pending.extend(settle_one(&attempt, done));
-    }
-}
-
-/// What a call that nobody waits for brought: a grant counts if the lock is held; if the attempt is
-/// over, it is released unless a release follows it already; a release without a definite answer
-/// is sent again later.
-fn settle_one(attempt: &Arc<Attempt>, done: Done) -> Option<Call> {
-    let node = done.node;
-    match done.vote {
-        Vote::Acquire {
-            vote,
-            may_be_behind,
-        } => {
-            attempt.note_acquire(node, &vote);
-            let may_be_set = match &vote {
-                Ok(answer) => *answer == AcquireAnswer::Granted,
-                Err(error) => error.kind() != NodeErrorKind::NotSent && !error.is_cross_slot(),
-            };
-            // A release that has its answer already went before, against the rules.
-            let may_be_left = may_be_behind || !attempt.touched().contains(node);
-            (attempt.is_over() && may_be_set && may_be_left).then(|| {
-                let command = attempt.release_command();
-                let within = attempt.within(node);
-                Call::new(Arc::clone(attempt), node, Purpose::Release, command, within)
-            })
-        }
-        Vote::Extend(answer) => {
-            if let Ok(answer) = answer {
-                attempt.note_extend(node, answer, attempt.runtime.now());
-            }
-            None
-        }
-        Vote::Release(answer) => {
-            attempt.note_release(node, &answer);
-            None
-        }
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Calls({})", self.running.len())
     }
 }

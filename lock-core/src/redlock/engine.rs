@@ -3,26 +3,39 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::holders::Holders;
-use super::member::Member;
-use super::renewer::Renewals;
+use super::acquisition::Acquisition;
+use super::nodes::Nodes;
+use super::registry::Registry;
+use super::renewals::Renewals;
 use super::settings::Settings;
 
-/// The nodes of one lock and its settings.
+/// The nodes of one lock, and the locks that are held on them.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(crate) members: Box<[Member]>,
-    pub(crate) settings: Settings,
-    /// The locks that are extended automatically.
-    pub(crate) renewals: Renewals,
+    pub(crate) nodes: Arc<Nodes>,
     /// What is held or tried for.
-    pub(crate) holders: Holders,
+    pub(crate) registry: Arc<Registry<Acquisition>>,
+    /// The locks that are extended automatically.
+    pub(crate) renewals: Arc<Renewals<Acquisition>>,
     /// Nodes have refused a command with keys of several slots, as those of a cluster do.
-    pub(super) is_one_by_one: AtomicBool,
+    is_one_by_one: AtomicBool,
 }
 
 impl Engine {
-    /// Whether several resources are acquired one after the other.
+    pub(crate) fn new(nodes: Nodes) -> Self {
+        Self {
+            nodes: Arc::new(nodes),
+            registry: Arc::default(),
+            renewals: Arc::default(),
+            is_one_by_one: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.nodes.settings
+    }
+
+    /// Returns whether several resources are acquired one after the other.
     pub(crate) fn wants_one_by_one(&self) -> bool {
         self.is_one_by_one.load(Ordering::Relaxed)
     }
@@ -30,10 +43,5 @@ impl Engine {
     /// From now on they are.
     pub(crate) fn goes_one_by_one(&self) {
         self.is_one_by_one.store(true, Ordering::Relaxed);
-    }
-
-    /// The labels of all nodes, in the configured order.
-    pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> {
-        self.members.iter().map(|member| Arc::clone(&member.label))
     }
 }

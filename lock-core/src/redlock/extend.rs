@@ -1,78 +1,106 @@
-//! Extending a lock that is held.
+//! Extending a lock that is held, and setting its key again at nodes that forgot it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attempt::Attempt;
-use super::call::{Done, Purpose, Vote};
-use super::calls::Calls;
-use super::heal;
-use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Timing};
+use super::acquisition::Acquisition;
+use super::calls::{Call, Calls, Done, Purpose};
+use super::fanout::{FanOut, Operation, Rest};
+use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Step, Timing};
+use super::release::settle;
 use crate::error::ExtendError;
-use crate::node::{Command, NodeError, Operation};
+use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::trace;
 
-pub(crate) async fn extend(attempt: &Arc<Attempt>, ttl: Duration) -> Result<(), ExtendError> {
-    let timing = attempt.engine.settings.timing(ttl)?;
-    if attempt.remaining().is_zero() && !mutant!(ExtendRevives) {
+pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(), ExtendError> {
+    let timing = lock.nodes.settings.timing(ttl)?;
+    let is_held = |lock: &Acquisition| !lock.remaining().is_zero() || mutant!(ExtendRevives);
+    if !is_held(lock) {
         return Err(ExtendError::Lost);
     }
-    let extended = run(attempt, timing, |attempt| {
-        !attempt.remaining().is_zero() || mutant!(ExtendRevives)
-    });
-    let result = extended.await;
+    let result = run(lock, timing, is_held).await;
     match &result {
-        Ok(()) => trace::extended(attempt.keys.first(), attempt.remaining()),
-        Err(error) => trace::not_extended(attempt.keys.first(), attempt.remaining(), error),
+        Ok(()) => trace::extended(lock.keys.first(), lock.remaining()),
+        Err(error) => trace::not_extended(lock.keys.first(), lock.remaining(), error),
     }
     result
 }
 
 /// Finds out whether a lock that was handed over is held, by extending it.
-pub(crate) async fn resume(attempt: &Arc<Attempt>) -> Result<(), ExtendError> {
-    run(attempt, attempt.timing, |attempt| !attempt.is_over()).await
+pub(crate) async fn resume(lock: &Arc<Acquisition>) -> Result<(), ExtendError> {
+    run(lock, lock.timing, |lock| !lock.ledger().is_over()).await
+}
+
+/// Adds a call that sets the key again, if the lock is held still. It is ours until `valid_until`.
+pub(crate) fn set_again(
+    lock: &Arc<Acquisition>,
+    node: usize,
+    timing: Timing,
+    valid_until: Duration,
+    calls: &mut Calls,
+) {
+    let now = lock.runtime.now();
+    if now >= valid_until {
+        return;
+    }
+    lock.ledger().heals(now);
+    // By script, since another extension may have set the key again already: a plain SET would be
+    // refused by it, as by a stranger's.
+    let command = Command::from(lock.keys.acquire(lock.token, timing.ttl, true));
+    calls.push(Call {
+        within: lock.nodes.within_of(node, timing),
+        ..Call::of_lock(lock, node, Purpose::Heal, command)
+    });
 }
 
 /// One round. If it wins, the lock counts as extended only if it `is_held` still.
 async fn run(
-    attempt: &Arc<Attempt>,
+    lock: &Arc<Acquisition>,
     timing: Timing,
-    is_held: fn(&Attempt) -> bool,
+    is_held: impl Fn(&Acquisition) -> bool,
 ) -> Result<(), ExtendError> {
-    attempt.note_ttl(timing);
-    let started = attempt.runtime.now();
-    let mut extending = Extending::new(attempt, timing, started);
-    match extending.vote().await {
+    lock.ledger().note_ttl(timing.ttl.as_duration());
+    let started = lock.runtime.now();
+    let extending = Extending {
+        lock: Arc::clone(lock),
+        round: ExtendRound::new(lock.quorum()),
+        timing,
+        started,
+        won_until: None,
+    };
+    let mut fan_out = FanOut::new(extending, &lock.runtime, started);
+    match fan_out.decide().await {
         // A lock whose validity ended meanwhile, or that was released, is not revived.
-        ExtendVerdict::Extended if !is_held(attempt) => Err(ExtendError::Lost),
+        ExtendVerdict::Extended if !is_held(lock) => Err(ExtendError::Lost),
         ExtendVerdict::Extended => {
             let started = match mutant!(ExtendFromReplies) {
-                true => attempt.runtime.now(),
+                true => lock.runtime.now(),
                 false => started,
             };
             let valid_until = started.saturating_add(timing.validity);
-            attempt.extend_validity(valid_until);
-            extending.heal(valid_until).await;
+            lock.ledger().is_extended(valid_until);
+            fan_out.add(|extending, calls| extending.heal(valid_until, calls));
+            fan_out.take_ready().await;
             Ok(())
         }
         ExtendVerdict::Lost => {
-            attempt.lose();
+            lock.lose();
             Err(ExtendError::Lost)
         }
         ExtendVerdict::Unavailable => {
-            let labels = attempt.engine.labels();
+            let ballots = &fan_out.operation.round.ballots;
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
             Err(ExtendError::Unavailable {
-                quorum: attempt.quorum().needed(),
-                nodes: extending.round.ballots.reports(labels, extended),
+                quorum: lock.quorum().needed(),
+                nodes: ballots.reports(lock.nodes.labels(), extended),
             })
         }
     }
 }
 
-/// An extension under way.
+/// An extension, by the votes of all nodes.
 struct Extending {
-    calls: Calls,
+    lock: Arc<Acquisition>,
     round: ExtendRound,
     timing: Timing,
     started: Duration,
@@ -81,56 +109,52 @@ struct Extending {
 }
 
 impl Extending {
-    fn new(attempt: &Arc<Attempt>, timing: Timing, now: Duration) -> Self {
-        let mut round = ExtendRound::new(attempt.quorum());
-        let mut calls = Calls::new(Arc::clone(attempt), now, timing.node_timeout);
-        let entries = attempt.keys.entries(attempt.token, timing.ttl).collect();
-        let command = Command::from(Operation::Extend { entries });
-        for node in NodeSet::all(attempt.quorum().nodes()).iter() {
-            let within = attempt.within_of(node, timing);
-            round.ballots.ask(node, now, within);
-            calls.start(node, Purpose::Extend, command.clone(), within);
+    /// The round has won its quorum: sets the key again where it was forgotten. Those nodes vote
+    /// from the next round on. Nodes that have not answered yet are healed when they do, or the
+    /// slowest one never would be.
+    fn heal(&mut self, valid_until: Duration, calls: &mut Calls) {
+        self.won_until = Some(valid_until);
+        for node in self.round.missing().iter() {
+            set_again(&self.lock, node, self.timing, valid_until, calls);
         }
-        Self {
-            calls,
-            round,
-            timing,
-            started: now,
-            won_until: None,
+    }
+}
+
+impl Operation for Extending {
+    type Verdict = ExtendVerdict;
+
+    fn step(&self) -> Step<ExtendVerdict> {
+        self.round.step()
+    }
+
+    fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
+        let entries = self.lock.keys.entries(self.lock.token, self.timing.ttl);
+        let command = Command::from(NodeOperation::Extend {
+            entries: entries.collect(),
+        });
+        for node in nodes.iter() {
+            let within = self.lock.nodes.within_of(node, self.timing);
+            self.round.ballots.ask(node, now, within);
+            calls.push(Call {
+                within,
+                ..Call::of_lock(&self.lock, node, Purpose::Extend, command.clone())
+            });
         }
     }
 
-    async fn vote(&mut self) -> ExtendVerdict {
-        let attempt = Arc::clone(self.calls.attempt());
-        loop {
-            if let Some(verdict) = self.round.verdict() {
-                return verdict;
-            }
-            let until = self.round.ballots.next_deadline().unwrap_or(self.started);
-            let Some(done) = self.calls.next(until, self.round.votes_to_decide()).await else {
-                let now = attempt.runtime.now().max(until);
-                for node in self.round.ballots.expire(now).iter() {
-                    attempt
-                        .member(node)
-                        .overdue(attempt.within_of(node, self.timing));
-                }
-                continue;
-            };
-            self.take(done);
+    fn take(&mut self, done: Done, calls: &mut Calls) {
+        if done.purpose != Purpose::Extend {
+            return settle(done, calls);
         }
-    }
-
-    fn take(&mut self, done: Done) {
-        let Vote::Extend(answer) = done.vote else {
-            self.calls.settle(done);
-            return;
-        };
+        let answer = done.key_answer();
         let is_missing = matches!(answer, Ok(KeyAnswer::Missing));
-        let attempt = self.calls.attempt();
         let answer = answer.and_then(|answer| {
-            let is_sure = attempt.note_extend(done.node, answer, self.started);
+            let counts = self
+                .lock
+                .ledger()
+                .extend_answered(done.node, answer, self.started);
             match answer {
-                KeyAnswer::Ours if !is_sure => Err(NodeError::connection(
+                KeyAnswer::Ours if !counts => Err(NodeError::connection(
                     "not counted yet: the command that set the key had no answer",
                 )),
                 _ => Ok(answer),
@@ -138,28 +162,32 @@ impl Extending {
         });
         self.round.ballots.record(done.node, answer);
         if is_missing && let Some(won_until) = self.won_until {
-            heal::set_again(&mut self.calls, done.node, self.timing, won_until);
+            set_again(&self.lock, done.node, self.timing, won_until, calls);
         }
     }
 
-    /// The round has won its quorum: sets the key again where it was forgotten. Those nodes vote
-    /// from the next round on. Nodes that have not answered yet are healed in the background when
-    /// they do, or the slowest one never would be.
-    async fn heal(mut self, valid_until: Duration) {
-        self.won_until = Some(valid_until);
-        for node in self.round.missing().iter() {
-            heal::set_again(&mut self.calls, node, self.timing, valid_until);
+    fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
+        for node in self.round.ballots.expire(now).iter() {
+            let within = self.lock.nodes.within_of(node, self.timing);
+            self.lock.nodes.overdue(node, within);
         }
-        while let Some(done) = self.calls.next_ready().await {
-            self.take(done);
-        }
-        if !self.calls.is_empty() {
-            let runtime = Arc::clone(&self.calls.attempt().runtime);
-            runtime.spawn(Box::pin(async move {
-                while let Some(done) = self.calls.next_ended().await {
-                    self.take(done);
+    }
+
+    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+        let Some(won_until) = self.won_until else {
+            return Box::new(settle);
+        };
+        let (lock, timing, started) = (Arc::clone(&self.lock), self.timing, self.started);
+        Box::new(move |done, calls| {
+            if done.purpose != Purpose::Extend {
+                return settle(done, calls);
+            }
+            if let Ok(answer) = done.key_answer() {
+                lock.ledger().extend_answered(done.node, answer, started);
+                if answer == KeyAnswer::Missing {
+                    set_again(&lock, done.node, timing, won_until, calls);
                 }
-            }));
-        }
+            }
+        })
     }
 }

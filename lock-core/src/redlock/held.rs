@@ -1,36 +1,37 @@
-//! A Redlock that is held: what stands behind its guard.
+//! A Redlock that is held: what stands behind its guard, and how it goes from one guard to another
+//! as data.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::attempt::Attempt;
-use super::{extend, handover, loss, release};
-use crate::error::{ExtendError, Loss, ReleaseError};
+use super::acquisition::Acquisition;
+use super::engine::Engine;
+use super::protocol::NodeSet;
+use super::{extend, release, renew};
+use crate::error::{ExtendError, Loss, ReleaseError, ResumeError};
+use crate::guard::LockGuard;
 use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
+use crate::node::Token;
+use crate::request::LockRequest;
 use crate::runtime::BoxFuture;
 
 /// A lock that a quorum granted.
 #[derive(Debug)]
 pub(crate) struct Held {
-    attempt: Arc<Attempt>,
+    lock: Arc<Acquisition>,
     resource: Arc<[u8]>,
 }
 
 impl Held {
-    pub(crate) fn new(attempt: Arc<Attempt>, resource: Arc<[u8]>) -> Self {
-        Self { attempt, resource }
+    pub(crate) fn new(lock: Arc<Acquisition>, resource: Arc<[u8]>) -> Self {
+        Self { lock, resource }
     }
 
-    pub(crate) fn attempt(&self) -> &Arc<Attempt> {
-        &self.attempt
-    }
-
-    /// When the attempt began that won it.
-    pub(crate) fn started(&self) -> Duration {
-        self.attempt.started
+    pub(crate) fn lock(&self) -> &Arc<Acquisition> {
+        &self.lock
     }
 }
 
@@ -41,34 +42,103 @@ impl HeldLock for Held {
     }
 
     fn token(&self) -> &str {
-        self.attempt.token.as_str()
+        self.lock.token.as_str()
     }
 
     fn remaining(&self) -> Duration {
-        self.attempt.remaining()
+        self.lock.remaining()
     }
 
     fn votes(&self) -> Votes {
-        Votes::new(self.attempt.granted().len(), self.attempt.quorum().nodes())
+        let granted = self.lock.ledger().granted().len();
+        Votes::new(granted, self.lock.quorum().nodes())
     }
 
     fn lost(&self) -> BoxFuture<'static, Loss> {
-        Box::pin(loss::lost(Arc::clone(&self.attempt)))
+        Box::pin(Arc::clone(&self.lock).lost())
     }
 
     fn hand_over(&self) -> Option<Lease> {
-        handover::hand_over(&self.attempt)
+        let lock = &self.lock;
+        let now = lock.runtime.now();
+        let remaining = lock.remaining_at(now);
+        let is_ours = || mutant!(LeaseReleasedOnDrop) || release::leave_to_others(lock);
+        if remaining.is_zero() || !is_ours() {
+            return None;
+        }
+        let prefix = lock.nodes.settings.prefix.len();
+        let keys = lock.keys.as_slice().iter();
+        let (held_until, granted) = {
+            let ledger = lock.ledger();
+            (ledger.held_until(), ledger.granted())
+        };
+        let ttl = lock.timing.ttl.as_duration();
+        let resources = keys.map(|key| key[prefix..].to_vec()).collect();
+        let lease = Lease::new(resources, lock.token.as_str(), ttl, remaining)
+            .with_hold_at_least(held_until.saturating_sub(now))
+            .granted_by(granted.0);
+        lock.end();
+        Some(lease)
     }
 
     async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
-        extend::extend(&self.attempt, ttl).await
+        extend::extend(&self.lock, ttl).await
     }
 
     async fn release(&self) -> Result<(), ReleaseError> {
-        release::release(&self.attempt).await
+        release::release(&self.lock).await
     }
 
     fn release_in_background(&self) {
-        release::release_in_background(&self.attempt);
+        release::release_in_background(&self.lock);
     }
+}
+
+/// Makes a guard of the data, if the lock is held by it still: it is extended for that.
+pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
+    let token = Token::parse(lease.token()).ok_or(ResumeError::Token)?;
+    let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
+    let plan = engine.settings().plan(&request)?;
+    if engine.registry.is_shut() {
+        return Err(ResumeError::ShutDown);
+    }
+    let runtime = engine.settings().runtime();
+    let now = runtime.now();
+    let lock = Arc::new(Acquisition::new(&engine.nodes, &runtime, &plan, now, token));
+    if !mutant!(ShutdownForgetsResumed) {
+        lock.register(&engine.registry);
+    }
+    // A shutdown may have come in between, and does not know of it then.
+    if engine.registry.is_shut() {
+        return Err(ResumeError::ShutDown);
+    }
+    {
+        let mut ledger = lock.ledger();
+        let all = NodeSet::all(lock.quorum().nodes());
+        ledger.take_over(all, NodeSet(lease.granted), now);
+        let hold = lease.hold_at_least();
+        if !hold.is_zero() {
+            ledger.hold_until(now.saturating_add(hold));
+        }
+        if mutant!(LeaseWithoutProof) {
+            ledger.is_extended(now.saturating_add(lock.timing.validity));
+        }
+    }
+    if !mutant!(LeaseWithoutProof)
+        && let Err(error) = extend::resume(&lock).await
+    {
+        // Nothing can resume it any more, so nothing else gives back what some nodes still have.
+        if matches!(error, ExtendError::Lost) && !mutant!(LeaseLostLeavesKeys) {
+            release::release_in_background(&lock);
+        }
+        // A shutdown releases whatever it finds under way.
+        return Err(match engine.registry.is_shut() {
+            true => ResumeError::ShutDown,
+            false => error.into(),
+        });
+    }
+    if let Some(renewal) = plan.renewal {
+        renew::start(engine, &lock, renewal);
+    }
+    Ok(LockGuard::new(Held::new(lock, plan.resource)))
 }

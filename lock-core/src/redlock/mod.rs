@@ -1,31 +1,26 @@
 //! The Redlock algorithm: a lock on a quorum of independent nodes.
 
 mod acquire;
-mod attempt;
+mod acquisition;
 mod builder;
-mod call;
 mod calls;
-mod collector;
+mod debts;
 mod engine;
 mod extend;
-mod handover;
-mod heal;
+mod fanout;
 mod held;
-mod holders;
-mod in_order;
-mod keys;
-mod loss;
-mod member;
-mod pending;
-mod place;
+mod node;
+mod nodes;
 pub(crate) mod protocol;
+mod registry;
 mod release;
-mod renewer;
-mod renewing;
+mod renew;
+mod renewals;
 mod settings;
+mod several;
 mod shutdown;
+mod signal;
 mod survey;
-mod trying;
 
 use std::fmt;
 use std::sync::Arc;
@@ -176,7 +171,7 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     ///
     /// After a dropped call the lease can be resumed again. The lock may have been extended.
     pub async fn resume(&self, lease: &Lease) -> Result<LockGuard, ResumeError> {
-        handover::resume(&self.engine, lease).await
+        held::resume(&self.engine, lease).await
     }
 
     /// Ends this lock and its clones: every lock that is held is released at all nodes, and from now on
@@ -220,11 +215,11 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
 #[async_trait]
 impl<N: RedisNode + ?Sized> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        acquire::try_acquire(&self.engine, request).await
+        several::try_acquire(&self.engine, request).await
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
-        acquire::acquire(&self.engine, request).await
+        several::acquire(&self.engine, request).await
     }
 }
 
@@ -249,10 +244,10 @@ impl<N: ?Sized> Clone for Redlock<N> {
 
 impl<N: ?Sized> fmt::Debug for Redlock<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.engine.members.iter().map(|member| &member.label);
+        let labels = self.engine.nodes.labels();
         f.debug_struct("Redlock")
             .field("nodes", &labels.collect::<Vec<_>>())
-            .field("quorum", &self.engine.settings.quorum.needed())
+            .field("quorum", &self.engine.nodes.quorum().needed())
             .finish_non_exhaustive()
     }
 }

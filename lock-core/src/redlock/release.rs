@@ -1,87 +1,54 @@
-//! Releasing a lock that is held.
+//! Releasing a lock that is held, and whatever else may be left of one.
 
-use std::convert::Infallible;
 use std::mem;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::oneshot;
 
-use super::attempt::Attempt;
-use super::call::Vote;
-use super::calls::Calls;
-use super::protocol::{KeyAnswer, ReleaseRound, ReleaseVerdict};
+use super::acquisition::{Acquisition, ReleaseState};
+use super::calls::{Call, Calls, Done, Purpose};
+use super::debts;
+use super::fanout::{FanOut, Operation, Rest};
+use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
+use super::signal::Waiters;
 use crate::error::ReleaseError;
 use crate::trace;
 
-/// How far the release of a lock has come. There is one at a time.
-#[derive(Debug, Default)]
-pub(crate) enum ReleaseState {
-    /// Not begun, or too few nodes answered the last one.
-    #[default]
-    Idle,
-    /// Under way, by a caller or in the background. Others wait for it: nothing is ever sent to
-    /// them, they notice that the sender is gone.
-    Running(Vec<oneshot::Sender<Infallible>>),
-    /// Over, with a definite answer: whether the lock was held. A lock that was handed over is not
-    /// held here.
-    Done { was_held: bool },
-}
-
-pub(crate) async fn release(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
-    match claim(attempt).await {
+pub(crate) async fn release(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
+    match claim(lock).await {
         Some(outcome) => outcome,
-        None => Releasing::start(attempt).run(false).await,
+        None => Release::start(lock).run(false).await,
     }
 }
 
-/// The same, but returns when all nodes have answered or failed to: for who ends the runtime next.
-pub(crate) async fn release_everywhere(attempt: &Arc<Attempt>) -> Result<(), ReleaseError> {
-    match claim(attempt).await {
+/// The same, but returns when all nodes have answered or failed to, since the runtime may end next.
+pub(crate) async fn release_everywhere(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
+    match claim(lock).await {
         Some(outcome) => outcome,
-        None => Releasing::start(attempt).run(true).await,
-    }
-}
-
-/// Waits until the release has a definite outcome, or is for the caller to begin.
-async fn claim(attempt: &Attempt) -> Option<Result<(), ReleaseError>> {
-    loop {
-        let running = match &mut *state(attempt) {
-            ReleaseState::Done { was_held: true } => return Some(Ok(())),
-            ReleaseState::Done { was_held: false } => return Some(Err(ReleaseError::NotHeld)),
-            ReleaseState::Running(waiters) => {
-                // Who has given up leaves nothing behind.
-                waiters.retain(|waiter| !waiter.is_canceled());
-                let (sender, receiver) = oneshot::channel();
-                waiters.push(sender);
-                receiver
-            }
-            idle => {
-                *idle = ReleaseState::Running(Vec::new());
-                return None;
-            }
-        };
-        let Err(oneshot::Canceled) = running.await;
+        None => Release::start(lock).run(true).await,
     }
 }
 
 /// Releases the lock unless that has happened already. Does not block.
-pub(crate) fn release_in_background(attempt: &Arc<Attempt>) {
+pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
     if mutant!(DropWithoutRelease) {
         return;
     }
     {
-        let mut state = state(attempt);
+        let mut state = lock.release_state();
         if !matches!(*state, ReleaseState::Idle) {
             return;
         }
-        *state = ReleaseState::Running(Vec::new());
+        *state = ReleaseState::Running(Waiters::default());
     }
-    Releasing::start(attempt).go_on_in_background();
+    // Dropped, it goes on in the background.
+    drop(Release::start(lock));
 }
 
-/// The lock is no longer for its guard to release; `false` if its release has begun.
-pub(crate) fn leave(attempt: &Attempt) -> bool {
-    let mut state = state(attempt);
+/// The lock is no longer for its guard to release. Returns `false` if its release has begun.
+pub(crate) fn leave_to_others(lock: &Acquisition) -> bool {
+    let mut state = lock.release_state();
     let is_idle = matches!(*state, ReleaseState::Idle);
     if is_idle {
         *state = ReleaseState::Done { was_held: false };
@@ -89,119 +56,148 @@ pub(crate) fn leave(attempt: &Attempt) -> bool {
     is_idle
 }
 
-fn state(attempt: &Attempt) -> MutexGuard<'_, ReleaseState> {
-    // Nothing that holds the lock can panic half-way through a change.
-    attempt
-        .release
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+/// Adds a release at each of these nodes.
+pub(crate) fn add_releases(lock: &Arc<Acquisition>, nodes: NodeSet, calls: &mut Calls) {
+    // One command for all nodes, so that backends encode it only once.
+    let command = lock.release_command();
+    for node in nodes.iter() {
+        calls.push(Call::of_lock(lock, node, Purpose::Release, command.clone()));
+    }
+}
+
+/// Takes an answer that nobody waits for: a grant counts if the lock is held, and is released if it
+/// came behind the release; a release without a definite answer is owed.
+pub(crate) fn settle(done: Done, calls: &mut Calls) {
+    let Some(lock) = &done.lock else { return };
+    let now = || lock.runtime.now();
+    let follow = match done.purpose {
+        Purpose::Acquire | Purpose::Heal => {
+            let answer = done.acquire_answer();
+            lock.ledger().acquire_answered(done.node, &answer, now)
+        }
+        Purpose::Extend => {
+            if let Ok(answer) = done.key_answer() {
+                let now = now();
+                lock.ledger().extend_answered(done.node, answer, now);
+            }
+            Follow::Nothing
+        }
+        Purpose::Release => {
+            let answer = done.key_answer();
+            lock.ledger().release_answered(done.node, &answer, now)
+        }
+        Purpose::Other => Follow::Nothing,
+    };
+    carry_out(follow, lock, done.node, calls);
+}
+
+/// Does what has to follow an answer of a node.
+pub(crate) fn carry_out(follow: Follow, lock: &Arc<Acquisition>, node: usize, calls: &mut Calls) {
+    match follow {
+        Follow::Nothing => {}
+        Follow::Release => add_releases(lock, NodeSet::of(node), calls),
+        Follow::Owe { until } => {
+            trace::owed(&lock.nodes.all[node].label, lock.keys.first());
+            debts::owe(&lock.nodes, &lock.runtime, node, lock.debt(until));
+        }
+    }
+}
+
+/// Waits until the release has a definite outcome, or is for the caller to begin.
+async fn claim(lock: &Acquisition) -> Option<Result<(), ReleaseError>> {
+    loop {
+        let running = match &mut *lock.release_state() {
+            ReleaseState::Done { was_held: true } => return Some(Ok(())),
+            ReleaseState::Done { was_held: false } => return Some(Err(ReleaseError::NotHeld)),
+            ReleaseState::Running(waiters) => waiters.add(),
+            idle => {
+                *idle = ReleaseState::Running(Waiters::default());
+                return None;
+            }
+        };
+        let Err(oneshot::Canceled) = running.await;
+    }
 }
 
 /// A release under way. If it is dropped, it goes on in the background.
-struct Releasing {
-    /// None once it has come to its end, or goes on elsewhere.
-    under_way: Option<UnderWay>,
+struct Release {
+    /// `None` once it has come to its end, or goes on elsewhere.
+    fan_out: Option<FanOut<Releasing>>,
 }
 
-struct UnderWay {
-    calls: Calls,
+impl Release {
+    fn start(lock: &Arc<Acquisition>) -> Self {
+        let now = lock.runtime.now();
+        lock.end_by_release(now);
+        let releasing = Releasing::new(lock);
+        Self {
+            fan_out: Some(FanOut::new(releasing, &lock.runtime, now)),
+        }
+    }
+
+    async fn run(mut self, is_everywhere: bool) -> Result<(), ReleaseError> {
+        let Some(fan_out) = &mut self.fan_out else {
+            return Ok(());
+        };
+        let verdict = fan_out.decide().await;
+        fan_out.operation.conclude(verdict);
+        let result = fan_out.operation.result(verdict);
+        if is_everywhere {
+            fan_out.finish().await;
+        }
+        self.fan_out = None;
+        result
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let Some(mut fan_out) = self.fan_out.take() else {
+            return;
+        };
+        let runtime = Arc::clone(&fan_out.operation.lock.runtime);
+        runtime.spawn(Box::pin(async move {
+            let verdict = fan_out.decide().await;
+            fan_out.operation.conclude(verdict);
+        }));
+    }
+}
+
+/// A release, by the votes of the nodes where a key may be.
+struct Releasing {
+    lock: Arc<Acquisition>,
     round: ReleaseRound,
     is_concluded: bool,
 }
 
 impl Releasing {
-    fn start(attempt: &Arc<Attempt>) -> Self {
-        let now = attempt.runtime.now();
-        attempt.end_held(!attempt.remaining_at(now).is_zero());
-        let mut calls = Calls::new(Arc::clone(attempt), now, attempt.timing.node_timeout);
-        let asked = calls.start_releases();
-        let mut round = ReleaseRound::new(attempt.quorum(), asked, attempt.released());
-        for node in asked.iter() {
-            round.ballots.ask(node, now, attempt.within(node));
-        }
+    fn new(lock: &Arc<Acquisition>) -> Self {
+        let (touched, released) = {
+            let ledger = lock.ledger();
+            (ledger.touched(), ledger.released())
+        };
         Self {
-            under_way: Some(UnderWay {
-                calls,
-                round,
-                is_concluded: false,
-            }),
+            lock: Arc::clone(lock),
+            round: ReleaseRound::new(lock.quorum(), touched, released),
+            is_concluded: false,
         }
     }
 
-    async fn run(mut self, is_everywhere: bool) -> Result<(), ReleaseError> {
-        let Some(under_way) = &mut self.under_way else {
-            return Ok(());
-        };
-        let verdict = under_way.vote().await;
-        under_way.conclude(verdict);
-        let result = under_way.result(verdict);
-        if is_everywhere {
-            under_way.calls.finish().await;
-        }
-        self.under_way = None;
-        result
-    }
-
-    fn go_on_in_background(&mut self) {
-        let Some(mut under_way) = self.under_way.take() else {
-            return;
-        };
-        let runtime = Arc::clone(&under_way.calls.attempt().runtime);
-        runtime.spawn(Box::pin(async move {
-            // Nobody waits for the answer; what has none is sent again as a debt of its node.
-            let verdict = under_way.vote().await;
-            if !under_way.is_concluded {
-                under_way.conclude(verdict);
-            }
-        }));
-    }
-}
-
-impl Drop for Releasing {
-    fn drop(&mut self) {
-        self.go_on_in_background();
-    }
-}
-
-impl UnderWay {
-    async fn vote(&mut self) -> ReleaseVerdict {
-        let attempt = Arc::clone(self.calls.attempt());
-        loop {
-            if let Some(verdict) = self.round.verdict() {
-                return verdict;
-            }
-            let until = self
-                .round
-                .ballots
-                .next_deadline()
-                .unwrap_or(attempt.started);
-            let Some(done) = self.calls.next(until, self.round.votes_to_decide()).await else {
-                let now = attempt.runtime.now().max(until);
-                for node in self.round.ballots.expire(now).iter() {
-                    attempt.member(node).overdue(attempt.within(node));
-                }
-                continue;
-            };
-            if let Vote::Release(answer) = done.vote {
-                attempt.note_release(done.node, &answer);
-                self.round.handle_vote(done.node, answer);
-            }
-        }
-    }
-
-    /// Says what came of it to whoever asks next or waits already.
+    /// Tells the outcome to those who ask next or wait already.
     fn conclude(&mut self, verdict: ReleaseVerdict) {
-        self.is_concluded = true;
+        if mem::replace(&mut self.is_concluded, true) {
+            return;
+        }
         let next = match verdict {
             ReleaseVerdict::Released => ReleaseState::Done { was_held: true },
             ReleaseVerdict::NotHeld => ReleaseState::Done { was_held: false },
             ReleaseVerdict::Unavailable => ReleaseState::Idle,
         };
-        let before = mem::replace(&mut *state(self.calls.attempt()), next);
-        let attempt = self.calls.attempt();
-        let held = || attempt.runtime.now().saturating_sub(attempt.started);
-        trace::released(attempt.keys.first(), held, verdict.name());
-        // Dropping the senders wakes the waiters: foreign code, which must not run under the lock.
+        let lock = &self.lock;
+        let before = mem::replace(&mut *lock.release_state(), next);
+        let held = || lock.runtime.now().saturating_sub(lock.started);
+        trace::released(lock.keys.first(), held, verdict.name());
+        // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(before);
     }
 
@@ -210,23 +206,58 @@ impl UnderWay {
             ReleaseVerdict::Released => Ok(()),
             ReleaseVerdict::NotHeld => Err(ReleaseError::NotHeld),
             ReleaseVerdict::Unavailable => {
-                let attempt = self.calls.attempt();
                 let released = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
-                let ballots = &self.round.ballots;
                 Err(ReleaseError::Unavailable {
-                    quorum: attempt.quorum().needed(),
-                    nodes: ballots.reports(attempt.engine.labels(), released),
+                    quorum: self.lock.quorum().needed(),
+                    nodes: self
+                        .round
+                        .ballots
+                        .reports(self.lock.nodes.labels(), released),
                 })
             }
         }
     }
 }
 
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        // The runtime ended before the release did: whoever waits may try for himself.
-        if !self.is_concluded {
-            self.conclude(ReleaseVerdict::Unavailable);
+impl Operation for Releasing {
+    type Verdict = ReleaseVerdict;
+
+    fn step(&self) -> Step<ReleaseVerdict> {
+        self.round.step()
+    }
+
+    fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
+        for node in nodes.iter() {
+            self.round.ballots.ask(node, now, self.lock.within(node));
         }
+        add_releases(&self.lock, nodes, calls);
+    }
+
+    fn take(&mut self, done: Done, calls: &mut Calls) {
+        if done.purpose != Purpose::Release {
+            return settle(done, calls);
+        }
+        let answer = done.key_answer();
+        let now = || self.lock.runtime.now();
+        let follow = self.lock.ledger().release_answered(done.node, &answer, now);
+        carry_out(follow, &self.lock, done.node, calls);
+        self.round.handle_vote(done.node, answer);
+    }
+
+    fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
+        for node in self.round.ballots.expire(now).iter() {
+            self.lock.nodes.overdue(node, self.lock.within(node));
+        }
+    }
+
+    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+        Box::new(settle)
+    }
+}
+
+impl Drop for Releasing {
+    fn drop(&mut self) {
+        // The runtime ended before the release did: others who wait for it may try for themselves.
+        self.conclude(ReleaseVerdict::Unavailable);
     }
 }

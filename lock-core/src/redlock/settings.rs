@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keys::Keys;
-use super::protocol::{Patience, Quorum, Renewal, Timing};
+use super::protocol::{Keys, Patience, Quorum, Renewal, Timing};
 use crate::error::InvalidInput;
 use crate::request::{LockRequest, MaxWait, check_len};
 use crate::retry::RetryPolicy;

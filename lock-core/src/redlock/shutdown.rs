@@ -9,46 +9,46 @@ use futures::StreamExt;
 use futures::future::select;
 use futures::stream;
 
-use super::attempt::Attempt;
+use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::release;
 use crate::error::{ReleaseError, ShutdownError};
 use crate::runtime::Runtime;
 
-/// So many locks are released at a time.
+/// The number of locks that are released at a time.
 const AT_ONCE: usize = 256;
 
-/// How often it is looked whether calls of others have come to their end.
+/// The pause between two looks whether the releases of others have come to their end.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Refuses new locks and releases those that are held, at all nodes, for as long as `within`.
 pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(), ShutdownError> {
-    engine.holders.shut();
-    let attempts = engine.holders.all();
-    let Some(runtime) = attempts.first().map(|attempt| Arc::clone(&attempt.runtime)) else {
+    engine.registry.shut();
+    let locks = engine.registry.all();
+    let Some(runtime) = locks.first().map(|lock| Arc::clone(&lock.runtime)) else {
         return Ok(());
     };
-    let mut unreleased = attempts.len();
+    let mut unreleased = locks.len();
     let mut first_error = None;
     let release = async {
-        let mut left = attempts.clone();
+        let mut left = locks.clone();
         // Nodes that are busy with so many releases may be late with one: it is tried once more.
         for _ in 0..2 {
             let releases = stream::iter(mem::take(&mut left)).map(release_one);
             let mut releases = releases.buffer_unordered(AT_ONCE);
-            while let Some((attempt, released)) = releases.next().await {
+            while let Some((lock, released)) = releases.next().await {
                 match released {
                     // A lock that had expired needs no release.
                     Ok(()) | Err(ReleaseError::NotHeld) => unreleased -= 1,
                     Err(error) => {
                         first_error = first_error.take().or(Some(error));
-                        left.push(attempt);
+                        left.push(lock);
                     }
                 }
             }
         }
         if !mutant!(ShutdownForgetsDropped) {
-            settle(engine, &runtime, &attempts).await;
+            settle(engine, &runtime, &locks).await;
         }
     };
     // What has been sent by the end of that time goes on in the background, as long as the runtime
@@ -64,17 +64,17 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
     }
 }
 
-async fn release_one(attempt: Arc<Attempt>) -> (Arc<Attempt>, Result<(), ReleaseError>) {
-    let released = release::release_everywhere(&attempt).await;
-    (attempt, released)
+async fn release_one(lock: Arc<Acquisition>) -> (Arc<Acquisition>, Result<(), ReleaseError>) {
+    let released = release::release_everywhere(&lock).await;
+    (lock, released)
 }
 
 /// Waits for the releases that others have begun, for as long as a node may take.
-async fn settle(engine: &Engine, runtime: &Arc<dyn Runtime>, attempts: &[Arc<Attempt>]) {
+async fn settle(engine: &Engine, runtime: &Arc<dyn Runtime>, locks: &[Arc<Acquisition>]) {
     let end = runtime
         .now()
-        .saturating_add(engine.settings.release_timeout());
-    while attempts.iter().any(|attempt| !attempt.touched().is_empty()) && runtime.now() < end {
+        .saturating_add(engine.settings().release_timeout());
+    while locks.iter().any(|lock| !lock.ledger().touched().is_empty()) && runtime.now() < end {
         runtime.sleep(POLL).await;
     }
 }

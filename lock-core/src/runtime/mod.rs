@@ -13,6 +13,7 @@ pub use thread::{BlockOnError, ThreadRuntime};
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -58,10 +59,53 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 pub fn ambient() -> Arc<dyn Runtime> {
     cfg_if::cfg_if! {
         if #[cfg(feature = "tokio")] {
-            tokio::ambient().unwrap_or_else(|| ThreadRuntime::shared())
+            match TokioRuntime::current() {
+                Some(runtime) => Arc::new(runtime),
+                None => ThreadRuntime::shared(),
+            }
         } else {
             ThreadRuntime::shared()
         }
+    }
+}
+
+/// Runs foreign code; a panic in it goes no further than the panic hook. `None` if it panicked.
+pub(crate) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
+    // What it left half done is its own and is not used again.
+    match catch_unwind(AssertUnwindSafe(foreign)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            // The payload is foreign too, and its drop may panic with another one. That one is
+            // leaked, since this could go on for ever.
+            if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(another);
+            }
+            None
+        }
+    }
+}
+
+/// Which of the runtimes that [`ambient`] chooses between, without holding on to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AmbientId {
+    #[cfg(feature = "tokio")]
+    Tokio(::tokio::runtime::Id),
+    Thread,
+}
+
+impl AmbientId {
+    /// That of the runtime which [`ambient`] finds.
+    pub(crate) fn current() -> Self {
+        #[cfg(feature = "tokio")]
+        if let Ok(handle) = ::tokio::runtime::Handle::try_current() {
+            return Self::Tokio(handle.id());
+        }
+        Self::Thread
+    }
+
+    /// Whether the caller runs on this runtime.
+    pub(crate) fn is_current(self) -> bool {
+        self == Self::current()
     }
 }
 

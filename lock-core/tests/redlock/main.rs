@@ -14,7 +14,6 @@ mod hold;
 mod input;
 mod logs;
 mod loss;
-mod patience;
 mod release;
 mod renewal;
 mod runtimes;

@@ -10,7 +10,7 @@ use crate::args::Effort;
 use crate::cpu::cpu_time;
 use crate::healthy::warm_up;
 use crate::ours::Ours;
-use crate::report::{Row, Unit};
+use crate::report::{Cpu, Row, Unit};
 use crate::side::one_by_one;
 use crate::stats::{Latency, median};
 
@@ -75,6 +75,10 @@ pub(crate) async fn run(
         rounds.1.push(healthy);
     }
     let [failing, healthy] = [rounds.0, rounds.1].map(Median::of);
+    let cpu = Cpu {
+        ours: failing.cpu,
+        raw: healthy.cpu,
+    };
     Ok(Row {
         scenario,
         nodes: servers.len(),
@@ -82,14 +86,10 @@ pub(crate) async fn run(
         raw: healthy.latency.p50,
         ratio: failing.latency.p50 / healthy.latency.p50,
         unit: Unit::Micros,
-        cpu: Some(failing.cpu / healthy.cpu),
+        cpu: Some(cpu),
         note: format!(
-            "the first took {:.0} µs, p99 {:.0} / {:.0} µs, the client's CPU {:.0} / {:.0} µs",
-            failing.latency.first,
-            failing.latency.p99,
-            healthy.latency.p99,
-            failing.cpu,
-            healthy.cpu,
+            "the first took {:.0} µs, p99 {:.0} / {:.0} µs, {cpu}",
+            failing.latency.first, failing.latency.p99, healthy.latency.p99,
         ),
     })
 }

@@ -8,7 +8,7 @@ use crate::report::{Row, Unit};
 use crate::side::{Side, all_at_once, one_by_one};
 use crate::stats::{Latency, median};
 
-const TASKS: usize = 64;
+pub(crate) const TASKS: usize = 64;
 const RESOURCE: &str = "bench";
 
 /// One task that acquires and releases.
@@ -67,13 +67,13 @@ pub(crate) async fn parallel(
     warm_up(&raw).await?;
     let mut rates = Vec::new();
     for turn in 0..effort.rounds * effort.turns {
-        // Whoever goes second in one turn goes first in the next.
+        // The side that goes second in one turn goes first in the next.
         rates.push(if turn % 2 == 0 {
-            let ours = all_at_once(&ours, TASKS, effort.turn).await?;
-            (ours, all_at_once(&raw, TASKS, effort.turn).await?)
+            let ours = rate(&ours, effort.turn).await?;
+            (ours, rate(&raw, effort.turn).await?)
         } else {
-            let raw = all_at_once(&raw, TASKS, effort.turn).await?;
-            (all_at_once(&ours, TASKS, effort.turn).await?, raw)
+            let raw = rate(&raw, effort.turn).await?;
+            (rate(&ours, effort.turn).await?, raw)
         });
     }
     Ok(Row {
@@ -88,8 +88,12 @@ pub(crate) async fn parallel(
     })
 }
 
+async fn rate(side: &impl Side, turn: Duration) -> BenchResult<f64> {
+    Ok(all_at_once(side, TASKS, turn).await?.per_second())
+}
+
 /// Of two turns, of which each side was the first in one.
-fn ratio(turns: &[(f64, f64)]) -> f64 {
+pub(crate) fn ratio(turns: &[(f64, f64)]) -> f64 {
     let ours: f64 = turns.iter().map(|(ours, _)| ours).sum();
     let raw: f64 = turns.iter().map(|(_, raw)| raw).sum();
     ours / raw

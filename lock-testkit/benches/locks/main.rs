@@ -4,8 +4,8 @@
 //! cargo bench --bench locks [-- [--json] [--quick] [SCENARIO...]]
 //! ```
 //!
-//! Each scenario measures two sides in turn, in one process, on redis-servers of its own (see
-//! `stage`). `ours` is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says
+//! Each scenario measures two sides in turn, on redis-servers of its own (see `stage`): in one
+//! process, or each in its own where the scenario says current (see `process`). `ours` is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says
 //! fred. `raw` is the limit: the two commands that a lock needs, sent by hand on the same client
 //! (see `raw`). With failing servers, `raw` is our own healthy value instead.
 
@@ -14,7 +14,9 @@ mod args;
 mod cpu;
 mod faults;
 mod healthy;
+mod one_node;
 mod ours;
+mod process;
 mod raw;
 mod report;
 mod side;
@@ -38,6 +40,7 @@ type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 enum Scenario {
     Sequential(Client),
     Parallel(Client),
+    OneNode,
     Failing(Fault),
 }
 
@@ -47,11 +50,12 @@ enum Client {
     Fred,
 }
 
-const SCENARIOS: [(&str, usize, Scenario); 11] = [
+const SCENARIOS: [(&str, usize, Scenario); 12] = [
     ("seq/1", 1, Scenario::Sequential(Client::RedisRs)),
     ("seq/5", 5, Scenario::Sequential(Client::RedisRs)),
     ("par64/1", 1, Scenario::Parallel(Client::RedisRs)),
     ("par64/5", 5, Scenario::Parallel(Client::RedisRs)),
+    ("current/par64/1", 1, Scenario::OneNode),
     ("fred/seq/1", 1, Scenario::Sequential(Client::Fred)),
     ("fred/seq/5", 5, Scenario::Sequential(Client::Fred)),
     ("fred/par64/1", 1, Scenario::Parallel(Client::Fred)),
@@ -62,6 +66,9 @@ const SCENARIOS: [(&str, usize, Scenario); 11] = [
 ];
 
 fn main() -> BenchResult<()> {
+    if process::serve(std::env::args().skip(1))? {
+        return Ok(());
+    }
     let words = std::env::args().skip(1);
     let Some(args) = Args::parse(words, Effort::FULL, Effort::QUICK)? else {
         // `cargo test --all-targets` runs benches too, without the argument that cargo bench adds.
@@ -74,7 +81,7 @@ fn main() -> BenchResult<()> {
     for (name, nodes, scenario) in &SCENARIOS {
         if args.wants(name) {
             let stage = match scenario {
-                Scenario::Parallel(_) => &shared,
+                Scenario::Parallel(_) | Scenario::OneNode => &shared,
                 Scenario::Sequential(_) => &apart,
                 Scenario::Failing(_) => &one_core,
             };
@@ -107,6 +114,7 @@ async fn run(
         Scenario::Parallel(Client::Fred) => {
             healthy::parallel(name, nodes, fred(servers).await?, effort).await
         }
+        Scenario::OneNode => process::run(name, &servers[0].url(), effort),
         Scenario::Failing(fault) => faults::run(name, servers, *fault, effort).await,
     }
 }

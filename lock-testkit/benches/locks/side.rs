@@ -40,13 +40,25 @@ pub(crate) async fn one_by_one<S: Side>(
     task.await?
 }
 
-/// Does so in many tasks at once, each with a lock of its own, and says how many pairs there were
-/// per second.
+/// How many pairs there were, and how long they took together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) pairs: u32,
+    pub(crate) took: Duration,
+}
+
+impl Pace {
+    pub(crate) fn per_second(self) -> f64 {
+        f64::from(self.pairs) / self.took.as_secs_f64()
+    }
+}
+
+/// Does so in many tasks at once, each with a lock of its own.
 pub(crate) async fn all_at_once<S: Side>(
     side: &S,
     tasks: usize,
     turn: Duration,
-) -> BenchResult<f64> {
+) -> BenchResult<Pace> {
     let start = Instant::now();
     let tasks = (0..tasks).map(|task| {
         let (side, name) = (side.clone(), S::name(&format!("bench:{task}")));
@@ -59,9 +71,12 @@ pub(crate) async fn all_at_once<S: Side>(
             BenchResult::Ok(pairs)
         })
     });
-    let mut pairs = 0.0;
+    let mut pairs = 0;
     for task in tasks.collect::<Vec<_>>() {
-        pairs += f64::from(task.await??);
+        pairs += task.await??;
     }
-    Ok(pairs / start.elapsed().as_secs_f64())
+    Ok(Pace {
+        pairs,
+        took: start.elapsed(),
+    })
 }

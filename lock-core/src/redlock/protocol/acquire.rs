@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::quorum::{Standing, Tally};
-use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum};
+use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum, Step};
 use crate::node::{NodeError, Token};
 
 /// One round of votes.
@@ -24,17 +24,6 @@ pub(crate) struct AcquireRound {
 /// The share of the time that a node has within which the cause of an outage is waited for, so
 /// that its error can name all nodes and not only those that failed first.
 const CAUSES_SHARE: u32 = 10;
-
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AcquireStep {
-    /// Ask these nodes.
-    Ask(NodeSet),
-    /// Wait for a vote, at most until then.
-    Wait(Duration),
-    /// The outcome is certain.
-    Decided,
-}
 
 /// What a round came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,36 +89,26 @@ impl AcquireRound {
         late
     }
 
-    pub(crate) fn step(&self) -> AcquireStep {
+    pub(crate) fn step(&self) -> Step<()> {
         if self.was_cut || self.is_vetoed() {
-            return AcquireStep::Decided;
+            return Step::Decided(());
         }
         let deadline = match (self.standing(), self.causes_until) {
             (Standing::Open, _) => {
                 let to_ask = self.to_ask();
                 if !to_ask.is_empty() {
-                    return AcquireStep::Ask(to_ask);
+                    return Step::Ask(to_ask);
                 }
                 self.ballots.next_deadline()
             }
             (Standing::Unavailable, Some(until)) if self.ballots.open() > 0 => Some(until),
-            _ => return AcquireStep::Decided,
+            _ => return Step::Decided(()),
         };
         match [deadline, self.cut_at].into_iter().flatten().min() {
-            Some(until) => AcquireStep::Wait(until),
+            Some(until) => Step::Wait(until),
             // Nobody is out and nobody can be asked: every vote is in, so this is not reached.
-            None => AcquireStep::Decided,
+            None => Step::Decided(()),
         }
-    }
-
-    /// How many votes there must be at least before there is another [`step`](Self::step).
-    pub(crate) fn votes_to_decide(&self) -> usize {
-        let tally = self.tally();
-        // Nodes that are asked in turn, and the causes of an outage, count one by one.
-        if self.first.is_some() || self.quorum.standing(tally) != Standing::Open {
-            return 1;
-        }
-        self.quorum.votes_to_change(tally)
     }
 
     fn to_ask(&self) -> NodeSet {
@@ -143,7 +122,7 @@ impl AcquireRound {
         }
     }
 
-    /// What the round came to, once it is [`AcquireStep::Decided`]. The lock can be relied on
+    /// What the round came to, once it is [`Step::Decided`]. The lock can be relied on
     /// until `valid_until`, if it is won before. `own` are the tokens of the caller's attempts
     /// before this one: where one of them still stands, nobody else holds the lock.
     pub(crate) fn verdict(&self, now: Duration, valid_until: Duration, own: &[Token]) -> Verdict {

@@ -3,9 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{KeyAnswer, NodeSet, Quorum};
+use super::{KeyAnswer, NodeSet};
 use crate::error::{NodeReport, NodeReports, NodeVote};
 use crate::node::NodeError;
+
+/// What a round does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step<V> {
+    /// Ask these nodes.
+    Ask(NodeSet),
+    /// Wait for a vote, at most until then.
+    Wait(Duration),
+    /// The outcome is certain.
+    Decided(V),
+}
 
 /// One node's vote in a round.
 #[derive(Clone, Debug)]
@@ -81,6 +92,19 @@ impl<A> Ballots<A> {
             _ => None,
         });
         deadlines.min()
+    }
+
+    /// What follows in a round that asks all nodes at once: what is left to be done until there is a
+    /// verdict.
+    pub(crate) fn step<V>(&self, verdict: impl FnOnce() -> Option<V>) -> Step<V> {
+        if !self.unasked.is_empty() {
+            return Step::Ask(self.unasked);
+        }
+        match verdict() {
+            Some(verdict) => Step::Decided(verdict),
+            // Without a verdict a vote is open, and has a deadline.
+            None => Step::Wait(self.next_deadline().unwrap_or_default()),
+        }
     }
 
     pub(crate) fn answer(&self, node: usize) -> Option<&A> {
@@ -166,45 +190,6 @@ impl Ballots<KeyAnswer> {
         let ours = |(_, answer): &(usize, &KeyAnswer)| **answer == KeyAnswer::Ours;
         self.answers().filter(ours).count()
     }
-
-    /// How many votes there must be at least before it can be certain whether it is a quorum's.
-    pub(crate) fn votes_to_decide(&self, quorum: Quorum) -> usize {
-        let ours = self.ours();
-        quorum.votes_to_decide(ours, self.answered() - ours, self.open())
-    }
-}
-
-/// Whether a round with seven open votes stays open until there have been as many as it says.
-#[cfg(test)]
-pub(super) fn never_decides_early<R>(
-    mut round: R,
-    votes: Vec<u8>,
-    ballots: impl Fn(&mut R) -> &mut Ballots<KeyAnswer>,
-    vote: impl Fn(&mut R, usize, Result<KeyAnswer, NodeError>),
-    votes_left: impl Fn(&R) -> Option<usize>,
-) {
-    for node in 0..votes.len() {
-        ballots(&mut round).ask(node, Duration::ZERO, Duration::from_millis(100));
-    }
-    let mut left = votes_left(&round);
-    for (node, answer) in votes.into_iter().enumerate() {
-        let Some(votes) = left else {
-            return;
-        };
-        let answer = match answer {
-            0 => Ok(KeyAnswer::Ours),
-            1 => Ok(KeyAnswer::Missing),
-            2 => Ok(KeyAnswer::Foreign),
-            _ => Err(NodeError::connection("broken")),
-        };
-        vote(&mut round, node, answer);
-        left = votes_left(&round);
-        assert!(
-            votes == 1 || left >= Some(votes - 1),
-            "{votes} votes, then {left:?}"
-        );
-    }
-    assert_eq!(left, None);
 }
 
 #[cfg(test)]

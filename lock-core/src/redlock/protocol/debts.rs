@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::Keys;
 use crate::node::Token;
-use crate::redlock::keys::Keys;
 
 /// A release that must be sent again: the key may still hold the token at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

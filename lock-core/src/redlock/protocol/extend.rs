@@ -1,6 +1,6 @@
 //! The votes on an extension.
 
-use super::{Ballots, KeyAnswer, NodeSet, Quorum};
+use super::{Ballots, KeyAnswer, NodeSet, Quorum, Step};
 
 /// One round of extensions.
 #[derive(Debug)]
@@ -35,9 +35,8 @@ impl ExtendRound {
         nodes.fold(NodeSet::EMPTY, NodeSet::with)
     }
 
-    /// How many votes there must be at least before there is a [`verdict`](Self::verdict).
-    pub(crate) fn votes_to_decide(&self) -> usize {
-        self.ballots.votes_to_decide(self.quorum)
+    pub(crate) fn step(&self) -> Step<ExtendVerdict> {
+        self.ballots.step(|| self.verdict())
     }
 
     /// The verdict, at the first moment at which it is certain.
@@ -78,7 +77,6 @@ pub(super) fn verdict(
 mod tests {
     use std::time::Duration;
 
-    use super::super::ballot::never_decides_early;
     use super::*;
     use crate::node::NodeError;
 
@@ -129,35 +127,5 @@ mod tests {
     fn nodes_that_forgot_the_key_are_found_and_a_successors_key_is_none_of_them() {
         let expected = NodeSet::EMPTY.with(1).with(4);
         assert_eq!(round("emefm").missing(), expected);
-    }
-
-    #[test]
-    fn the_fewest_votes_that_decide_are_known() {
-        let table = [
-            ("ee...", 1),
-            ("e....", 2),
-            (".....", 3),
-            ("m....", 2),
-            ("mf...", 1),
-            ("xx...", 3),
-            ("xxx..", 2),
-            ("xxxx.", 1),
-        ];
-        for (votes, expected) in table {
-            assert_eq!(round(votes).votes_to_decide(), expected, "{votes}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn fewer_votes_than_said_never_decide(votes in proptest::collection::vec(0_u8..4, 7)) {
-            never_decides_early(
-                ExtendRound::new(Quorum::majority(7)),
-                votes,
-                |round| &mut round.ballots,
-                |round, node, vote| round.ballots.record(node, vote),
-                |round| round.verdict().is_none().then(|| round.votes_to_decide()),
-            );
-        }
     }
 }

@@ -68,30 +68,6 @@ impl Quorum {
         self.nodes - against.min(self.nodes) < self.needed
     }
 
-    /// How many votes there must be at least before it can be certain whether a quorum agrees, when
-    /// so many have agreed and so many will not. It is certain at the latest when none is open.
-    pub(crate) fn votes_to_decide(self, agreed: usize, against: usize, open: usize) -> usize {
-        let to_agree = (agreed..agreed + open).take_while(|votes| !self.reached(*votes));
-        let to_block = (against..against + open).take_while(|votes| !self.blocked(*votes));
-        to_agree.count().min(to_block.count()).max(1)
-    }
-
-    /// How many votes there must be at least before this one, which is open, can be decided.
-    pub(crate) fn votes_to_change(self, tally: Tally) -> usize {
-        let Tally {
-            granted,
-            refused,
-            open,
-        } = tally;
-        let agreed = if self.reached(granted + open) {
-            granted
-        } else {
-            granted + refused
-        };
-        let against = self.nodes.saturating_sub(agreed + open);
-        self.votes_to_decide(agreed, against, open)
-    }
-
     /// Decides at the first moment at which the outcome is certain.
     ///
     /// Once no quorum can grant, open votes may still turn an outage into contention: as long as
@@ -180,27 +156,6 @@ mod tests {
             let got = standing(nodes, granted, refused, open);
             assert_eq!(got, expected, "{nodes}: {granted} {refused} {open}");
         }
-    }
-
-    #[test]
-    fn the_fewest_votes_that_can_decide_are_known() {
-        let table = [
-            // agreed, against, open, votes
-            (0, 0, 5, 3),
-            (2, 0, 3, 1),
-            (1, 1, 3, 2),
-            (0, 2, 3, 1),
-            (0, 0, 2, 2),
-            (0, 0, 1, 1),
-            (0, 5, 0, 1),
-        ];
-        for (agreed, against, open, votes) in table {
-            let got = Quorum::majority(5).votes_to_decide(agreed, against, open);
-            assert_eq!(got, votes, "{agreed} {against} {open}");
-        }
-        let even = Quorum::majority(4);
-        assert_eq!(even.votes_to_decide(0, 0, 4), 2);
-        assert_eq!(Quorum::majority(1).votes_to_decide(0, 0, 1), 1);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! The votes on a release.
 
-use super::{Ballots, KeyAnswer, NodeSet, Quorum};
+use super::{Ballots, KeyAnswer, NodeSet, Quorum, Step};
 use crate::node::NodeError;
 
 /// One round of releases, to the nodes where something of ours may be.
@@ -57,9 +57,8 @@ impl ReleaseRound {
         self.ballots.record(node, vote);
     }
 
-    /// How many votes there must be at least before there is a [`verdict`](Self::verdict).
-    pub(crate) fn votes_to_decide(&self) -> usize {
-        self.ballots.votes_to_decide(self.quorum)
+    pub(crate) fn step(&self) -> Step<ReleaseVerdict> {
+        self.ballots.step(|| self.verdict())
     }
 
     /// The verdict, at the first moment at which it is certain.
@@ -88,7 +87,6 @@ impl ReleaseRound {
 mod tests {
     use std::time::Duration;
 
-    use super::super::ballot::never_decides_early;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -169,35 +167,5 @@ mod tests {
         assert_eq!(round.ballots.next_deadline(), Some(100 * MS));
         assert_eq!(round.ballots.expire(100 * MS), NodeSet::of(0));
         assert_eq!(round.verdict(), Some(ReleaseVerdict::Unavailable));
-    }
-
-    #[test]
-    fn the_fewest_votes_that_decide_are_known() {
-        let table = [
-            ("rr...", 1),
-            ("r....", 2),
-            (".....", 3),
-            ("m....", 2),
-            ("mm...", 1),
-            ("xx...", 3),
-            ("xxx..", 2),
-            ("rr.--", 1),
-        ];
-        for (votes, expected) in table {
-            assert_eq!(round(votes).votes_to_decide(), expected, "{votes}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn fewer_votes_than_said_never_decide(votes in proptest::collection::vec(0_u8..4, 7)) {
-            never_decides_early(
-                ReleaseRound::new(Quorum::majority(7), NodeSet::all(7), NodeSet::EMPTY),
-                votes,
-                |round| &mut round.ballots,
-                ReleaseRound::handle_vote,
-                |round| round.verdict().is_none().then(|| round.votes_to_decide()),
-            );
-        }
     }
 }

@@ -1,23 +1,14 @@
-use super::executor::{Executor, Thread, start_thread};
 use super::*;
 use futures::executor::block_on;
 use futures::future::join_all;
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
-use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 
 const LONG: Duration = Duration::from_secs(3600);
-
-/// A runtime of the test's own, so that no other test's timers are counted.
-fn runtime() -> ThreadRuntime {
-    ThreadRuntime {
-        executor: Executor::new(),
-    }
-}
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -44,7 +35,7 @@ impl Wake for Count {
 
 #[test]
 fn a_sleep_is_ready_only_when_its_time_has_passed() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let start = runtime.now();
     block_on(runtime.sleep(millis(20)));
     assert!(runtime.now() - start >= millis(20));
@@ -52,7 +43,7 @@ fn a_sleep_is_ready_only_when_its_time_has_passed() {
 
 #[test]
 fn a_sleep_counts_from_the_call_not_from_its_first_poll() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let mut sleep = runtime.sleep(millis(5));
     std::thread::sleep(millis(6));
     let poll = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -61,7 +52,7 @@ fn a_sleep_counts_from_the_call_not_from_its_first_poll() {
 
 #[test]
 fn sleeps_end_in_the_order_of_their_deadlines() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let (ended, order) = mpsc::channel();
     let sleeps: Vec<_> = [100, 300, 500, 700]
         .map(|ms| runtime.sleep(millis(ms)))
@@ -78,31 +69,8 @@ fn sleeps_end_in_the_order_of_their_deadlines() {
 }
 
 #[test]
-fn an_earlier_timer_wakes_a_thread_that_waits_for_a_later_one() {
-    let runtime = runtime();
-    let later = runtime.sleep(LONG);
-    runtime.spawn(later);
-    while runtime.executor.thread() != Thread::Waiting {
-        std::thread::yield_now();
-    }
-    block_on(runtime.sleep(millis(1)));
-    assert_eq!(runtime.executor.timer_count(), 1);
-}
-
-#[test]
-fn a_dropped_sleep_leaves_no_timer() {
-    let runtime = runtime();
-    let mut sleep = runtime.sleep(LONG);
-    let poll = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(poll.is_pending());
-    assert_eq!(runtime.executor.timer_count(), 1);
-    drop(sleep);
-    assert_eq!(runtime.executor.timer_count(), 0);
-}
-
-#[test]
 fn the_waker_of_the_last_poll_is_the_one_that_is_called() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let mut sleep = pin!(runtime.sleep(millis(500)));
     let first = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&first));
@@ -117,16 +85,15 @@ fn the_waker_of_the_last_poll_is_the_one_that_is_called() {
 }
 
 #[test]
-fn ten_thousand_timers_all_fire_and_are_gone() {
-    let runtime = runtime();
+fn ten_thousand_timers_all_fire() {
+    let runtime = ThreadRuntime::shared();
     let sleeps = (0..10_000).map(|i| runtime.sleep(millis(i % 50)));
     block_on(join_all(sleeps));
-    assert_eq!(runtime.executor.timer_count(), 0);
 }
 
 #[test]
 fn a_sleep_of_zero_is_ready_at_once_and_the_longest_never() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let cx = &mut Context::from_waker(Waker::noop());
     assert!(runtime.sleep(Duration::ZERO).as_mut().poll(cx).is_ready());
     let mut longest = runtime.sleep(Duration::MAX);
@@ -139,7 +106,7 @@ fn a_sleep_of_zero_is_ready_at_once_and_the_longest_never() {
 
 #[test]
 fn a_panic_in_a_task_leaves_the_others_running() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let (done, result) = mpsc::channel();
     let sleep = runtime.sleep(millis(5));
     runtime.spawn(Box::pin(async move {
@@ -159,25 +126,8 @@ fn a_panic_in_a_task_leaves_the_others_running() {
 }
 
 #[test]
-fn a_panic_in_a_waker_leaves_the_other_timers_running() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: Arc<Self>) {
-            // And once more, when the executor drops what was thrown.
-            std::panic::resume_unwind(Box::new(Bomb));
-        }
-    }
-    let runtime = runtime();
-    let later = runtime.sleep(millis(10));
-    let mut sleep = runtime.sleep(millis(5));
-    let waker = Waker::from(Arc::new(Panics));
-    let _ready_or_not = sleep.as_mut().poll(&mut Context::from_waker(&waker));
-    block_on(later);
-}
-
-#[test]
 fn a_task_is_woken_from_another_thread() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let (sender, receiver) = futures::channel::oneshot::channel();
     let (done, result) = mpsc::channel();
     runtime.spawn(Box::pin(async move {
@@ -189,7 +139,7 @@ fn a_task_is_woken_from_another_thread() {
 
 #[test]
 fn a_task_that_wakes_itself_while_it_runs_is_polled_again_and_starves_nobody() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let stop = Arc::new(AtomicBool::new(false));
     let (done, result) = mpsc::channel();
     let seen = Arc::clone(&stop);
@@ -212,7 +162,7 @@ fn a_task_that_wakes_itself_while_it_runs_is_polled_again_and_starves_nobody() {
 
 #[test]
 fn a_waker_kept_after_its_task_has_ended_is_harmless() {
-    let runtime = runtime();
+    let runtime = ThreadRuntime::shared();
     let (give, take) = mpsc::channel();
     let guard = Arc::new(());
     let held = Arc::clone(&guard);
@@ -233,44 +183,11 @@ fn a_waker_kept_after_its_task_has_ended_is_harmless() {
 }
 
 #[test]
-fn an_idle_thread_ends_and_comes_back() {
-    let runtime = ThreadRuntime {
-        executor: Executor::with(start_thread, millis(1)),
-    };
-    for _ in 0..2 {
-        block_on(runtime.sleep(millis(1)));
-        while runtime.executor.thread() != Thread::Absent {
-            std::thread::yield_now();
-        }
-    }
-}
-
-#[test]
-fn when_no_thread_can_be_started_tasks_stay_and_the_next_use_tries_again() {
-    static REFUSE: AtomicBool = AtomicBool::new(true);
-    fn start(executor: Arc<Executor>) -> io::Result<()> {
-        if REFUSE.load(Ordering::SeqCst) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        start_thread(executor)
-    }
-    let runtime = ThreadRuntime {
-        executor: Executor::with(start, LONG),
-    };
-    let (done, result) = mpsc::channel();
-    runtime.spawn(Box::pin(async move { done.send("ran").unwrap() }));
-    assert!(result.try_recv().is_err());
-    REFUSE.store(false, Ordering::SeqCst);
-    block_on(runtime.sleep(millis(1)));
-    assert_eq!(result.recv().unwrap(), "ran");
-}
-
-#[test]
 fn it_works_while_the_calling_thread_ends() {
     struct AtExit(mpsc::Sender<Duration>);
     impl Drop for AtExit {
         fn drop(&mut self) {
-            let runtime = runtime();
+            let runtime = ThreadRuntime::shared();
             let done = self.0.clone();
             runtime.spawn(Box::pin(async move { done.send(Duration::ZERO).unwrap() }));
             self.0.send(runtime.now()).unwrap();
@@ -280,4 +197,53 @@ fn it_works_while_the_calling_thread_ends() {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || AT_EXIT.set(Some(AtExit(sender))));
     assert_eq!(receiver.iter().count(), 2);
+}
+#[test]
+fn a_plain_thread_waits_for_a_future_that_others_finish() {
+    let runtime = ThreadRuntime::shared();
+    let before = runtime.now();
+    let sleep = async {
+        runtime.sleep(millis(20)).await;
+        7
+    };
+    assert_eq!(runtime.block_on(sleep), Ok(7));
+    assert!(runtime.now() - before >= millis(20));
+}
+
+#[test]
+fn a_thread_that_runs_futures_is_told_so_instead_of_hanging() {
+    let runtime = ThreadRuntime::shared();
+    let inner = async { runtime.block_on(async {}) };
+    assert_eq!(runtime.block_on(inner), Ok(Err(BlockOnError)));
+    assert_eq!(
+        runtime.block_on(async {}),
+        Ok(()),
+        "the thread is free again"
+    );
+
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let own = ThreadRuntime::shared();
+    runtime.spawn(Box::pin(async move {
+        sender.send(own.block_on(async {})).unwrap();
+    }));
+    assert_eq!(receiver.recv().unwrap(), Err(BlockOnError));
+}
+
+#[test]
+fn a_panic_of_the_future_leaves_the_thread_free() {
+    let runtime = ThreadRuntime::shared();
+    let panics = || runtime.block_on(async { panic!("on purpose") });
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+    assert!(caught.is_err());
+    assert_eq!(runtime.block_on(async {}), Ok(()));
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn inside_tokio_it_says_so() {
+    let tokio = ::tokio::runtime::Runtime::new().unwrap();
+    let runtime = ThreadRuntime::shared();
+    let answer = tokio.block_on(async { runtime.block_on(async {}) });
+    assert_eq!(answer, Err(BlockOnError));
+    assert!(BlockOnError.to_string().contains("inside an async runtime"));
 }

@@ -1,9 +1,7 @@
 //! The runtime for programs on tokio (feature `tokio`).
 
 mod clock;
-mod inside;
 mod sleep;
-mod timer;
 
 #[cfg(test)]
 mod tests;
@@ -11,10 +9,7 @@ mod tests;
 use super::{BoxFuture, Runtime, random};
 use ::tokio::runtime::{Handle, Id};
 use ::tokio::time::Instant;
-pub(super) use inside::ambient;
-use inside::is_inside;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A tokio runtime, by its handle.
@@ -39,33 +34,20 @@ use std::time::{Duration, SystemTime};
 ///   the only thread of a runtime on a future that waits for that runtime.
 #[derive(Clone)]
 pub struct TokioRuntime {
-    /// Its clones share a reference count of their own, on which fewer threads contend than on that of
-    /// the runtime.
-    handle: Arc<Handle>,
+    handle: Handle,
 }
 
 impl TokioRuntime {
     /// Makes one of the runtime's handle.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self {
-            handle: Arc::new(handle),
-        }
+        Self { handle }
     }
 
     /// Returns the runtime whose context the caller is in, if there is one. This costs nanoseconds.
     #[must_use]
     pub fn current() -> Option<Self> {
         Handle::try_current().ok().map(Self::new)
-    }
-
-    /// Returns whether the caller is in the context of the runtime with this id.
-    ///
-    /// For clients that keep something for each runtime. The first call of a task asks tokio, which
-    /// costs more the more threads do so; the answer is remembered until the thread runs another task.
-    #[must_use]
-    pub fn is_current(id: Id) -> bool {
-        is_inside(id)
     }
 
     /// Reads the runtime's own clock. On another thread, tokio would read the real clock instead of a
@@ -114,4 +96,9 @@ impl Runtime for TokioRuntime {
         // The join handle is only for the result; the task goes on without it.
         drop(self.handle.spawn(task));
     }
+}
+
+/// Returns whether the caller is in the context of this runtime.
+fn is_inside(id: Id) -> bool {
+    Handle::try_current().is_ok_and(|current| current.id() == id)
 }

@@ -1,14 +1,14 @@
 //! A sleep that uses tokio's timer where that can work, and the thread runtime's where not.
 
 use super::TokioRuntime;
-use super::inside::is_inside;
-use super::timer::Timer;
-use crate::runtime::{BoxFuture, ThreadRuntime};
+use super::is_inside;
+use crate::runtime::{BoxFuture, Runtime, ThreadRuntime};
 use ::tokio::runtime::Id;
-use ::tokio::time::Instant;
+use ::tokio::time::{Instant, Sleep, sleep_until};
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -23,20 +23,20 @@ pub(super) fn sleep(runtime: TokioRuntime, duration: Duration) -> BoxFuture<'sta
     }
     // The sleep counts from the call, not from the first poll.
     match runtime.instant().checked_add(duration) {
-        Some(deadline) if duration <= FOREVER => Box::pin(sleep_to(runtime, deadline, duration)),
+        Some(deadline) if duration <= FOREVER => Box::pin(sleep_to(runtime, deadline)),
         _ => Box::pin(pending()),
     }
 }
 
-async fn sleep_to(runtime: TokioRuntime, deadline: Instant, duration: Duration) {
-    if let Some(mut timer) = tokio_timer(&runtime, deadline, duration) {
-        let end = poll_fn(|cx| poll_timer(&runtime, &mut timer, deadline, cx)).await;
-        if end == End::Due {
+async fn sleep_to(runtime: TokioRuntime, deadline: Instant) {
+    if let Some(timer) = tokio_timer(&runtime, deadline) {
+        let mut timer = pin!(timer);
+        if poll_fn(|cx| poll_timer(&runtime, timer.as_mut(), cx)).await == End::Due {
             return;
         }
     }
     let rest = deadline.saturating_duration_since(runtime.instant());
-    ThreadRuntime::shared().timer(rest).await;
+    ThreadRuntime::shared().sleep(rest).await;
 }
 
 #[derive(PartialEq, Eq)]
@@ -48,32 +48,25 @@ enum End {
 
 /// Tokio's timer, if the caller is inside the runtime and the runtime has timers. Elsewhere its
 /// driver may not run: it may have ended, or wait for the very thread that blocks on the sleep.
-fn tokio_timer(runtime: &TokioRuntime, deadline: Instant, duration: Duration) -> Option<Timer> {
+fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Sleep> {
     let id = runtime.handle.id();
     if !is_inside(id) || TIMERLESS.contains(id) {
         return None;
     }
-    match catch_unwind(|| Timer::new(id, deadline, duration)) {
-        Ok(timer) => timer,
-        Err(_) => {
-            TIMERLESS.insert(id);
-            None
-        }
+    let timer = catch_unwind(|| sleep_until(deadline));
+    if timer.is_err() {
+        TIMERLESS.insert(id);
     }
+    timer.ok()
 }
 
-fn poll_timer(
-    runtime: &TokioRuntime,
-    timer: &mut Timer,
-    deadline: Instant,
-    cx: &mut Context<'_>,
-) -> Poll<End> {
+fn poll_timer(runtime: &TokioRuntime, timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<End> {
     if !is_inside(runtime.handle.id()) {
         return Poll::Ready(End::Unusable);
     }
     // The context alone does not tell that the runtime has not ended: other threads can be in it.
     // A timer that panicked is only dropped after that, which tokio allows.
-    match catch_unwind(AssertUnwindSafe(|| timer.poll(deadline, cx))) {
+    match catch_unwind(AssertUnwindSafe(|| timer.poll(cx))) {
         Ok(poll) => poll.map(|()| End::Due),
         Err(_) => Poll::Ready(End::Unusable),
     }

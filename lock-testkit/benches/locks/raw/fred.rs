@@ -3,9 +3,8 @@
 use fred::bytes::Bytes;
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
-use fred::types::config::{Config, ConnectionConfig};
+use fred::types::config::{Config, ConnectionConfig, TcpConfig};
 use fred::types::{ClusterHash, CustomCommand, Resp3Frame, Value};
-use lock_testkit::RedisServer;
 
 use super::Connection;
 use crate::BenchResult;
@@ -16,12 +15,16 @@ pub(crate) struct Fred(Client);
 impl Connection for Fred {
     type Command = (CustomCommand, Vec<Value>);
 
-    async fn connect(server: &RedisServer) -> BenchResult<Self> {
+    async fn connect(url: &str) -> BenchResult<Self> {
         let connection = ConnectionConfig {
             max_command_attempts: 1,
+            tcp: TcpConfig {
+                nodelay: Some(true),
+                ..TcpConfig::default()
+            },
             ..ConnectionConfig::default()
         };
-        let config = Config::from_url(&server.url())?;
+        let config = Config::from_url(url)?;
         let client = Client::new(config, None, Some(connection), None);
         client.init().await?;
         Ok(Self(client))

@@ -21,18 +21,18 @@ use crate::side::Side;
 pub(crate) use fred::Fred;
 pub(crate) use redis_rs::RedisRs;
 
-const COMPARE_AND_DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return \
+pub(crate) const COMPARE_AND_DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return \
                                   redis.call('DEL', KEYS[1]) else return 0 end";
 
 /// The default ttl of our side.
-const TTL_MILLIS: &str = "30000";
+pub(crate) const TTL_MILLIS: &str = "30000";
 
 /// A client with one connection.
 pub(crate) trait Connection: Clone + Send + Sync + 'static {
     /// A command in the client's form.
     type Command: Send + Sync + 'static;
 
-    async fn connect(server: &RedisServer) -> BenchResult<Self>;
+    async fn connect(url: &str) -> BenchResult<Self>;
 
     fn command(words: &[&str]) -> Self::Command;
 
@@ -51,7 +51,7 @@ impl<C: Connection> Raw<C> {
         let mut nodes = Vec::new();
         let mut digest = String::new();
         for server in servers {
-            nodes.push(C::connect(server).await?);
+            nodes.push(C::connect(&server.url()).await?);
             let loaded = server.command(&["SCRIPT", "LOAD", COMPARE_AND_DELETE])?;
             let lock_core::Reply::Bytes(loaded) = loaded else {
                 return Err("the raw side's script was not loaded".into());
@@ -97,12 +97,16 @@ impl<C: Connection> Side for Raw<C> {
     }
 
     async fn pair(&self, key: &String) -> BenchResult<()> {
-        static PAIRS: AtomicU64 = AtomicU64::new(0);
-        // As long as a UUID, but cheaper.
-        let token = format!("{:036}", PAIRS.fetch_add(1, Ordering::Relaxed));
+        let token = token();
         self.ask_all(&["SET", key, &token, "NX", "PX", TTL_MILLIS])
             .await?;
         self.ask_all(&["EVALSHA", &self.digest, "1", key, &token])
             .await
     }
+}
+
+/// As long as a UUID, but cheaper.
+pub(crate) fn token() -> String {
+    static PAIRS: AtomicU64 = AtomicU64::new(0);
+    format!("{:036}", PAIRS.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,8 +1,8 @@
 //! The `redis` crate by hand.
 
-use lock_testkit::RedisServer;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, Cmd, Value};
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Client, Cmd, IntoConnectionInfo, Value};
 
 use super::Connection;
 use crate::BenchResult;
@@ -16,11 +16,12 @@ pub(crate) struct RedisRs(MultiplexedConnection);
 impl Connection for RedisRs {
     type Command = Cmd;
 
-    async fn connect(server: &RedisServer) -> BenchResult<Self> {
+    async fn connect(url: &str) -> BenchResult<Self> {
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE);
-        let client = Client::open(server.url())?;
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let client = Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?;
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         Ok(Self(connection.await?))
     }
@@ -34,5 +35,14 @@ impl Connection for RedisRs {
     async fn ask(&self, command: &Cmd) -> BenchResult<bool> {
         let answer = self.0.clone().req_packed_command(command).await?;
         Ok(matches!(answer, Value::Okay | Value::Int(1)))
+    }
+}
+
+impl RedisRs {
+    /// Loads a script, and returns its digest.
+    pub(crate) async fn load(&self, script: &str) -> BenchResult<String> {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(script);
+        Ok(command.query_async(&mut self.0.clone()).await?)
     }
 }

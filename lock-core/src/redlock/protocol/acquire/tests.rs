@@ -9,7 +9,7 @@ fn round(nodes: usize) -> AcquireRound {
 }
 
 fn ask(round: &mut AcquireRound) {
-    if let AcquireStep::Ask(nodes) = round.step() {
+    if let Step::Ask(nodes) = round.step() {
         for node in nodes.iter() {
             round.asked(node, Duration::ZERO, 100 * MS);
         }
@@ -37,12 +37,6 @@ fn failed(round: &mut AcquireRound, node: usize) {
     round.handle_vote(node, Err(NodeError::connection("broken")));
 }
 
-fn is_open(round: &AcquireRound, node: usize) -> bool {
-    !round.ballots.is_unasked(node)
-        && !round.ballots.has_failed(node)
-        && round.ballots.answer(node).is_none()
-}
-
 fn verdict(round: &AcquireRound) -> Verdict {
     round.verdict(5 * MS, 10 * MS, &[])
 }
@@ -55,13 +49,13 @@ fn contended(split: bool) -> Verdict {
 #[test]
 fn all_nodes_are_asked_at_once_and_the_quorum_th_grant_decides() {
     let mut round = AcquireRound::new(Quorum::majority(5), None, None);
-    assert_eq!(round.step(), AcquireStep::Ask(NodeSet::all(5)));
+    assert_eq!(round.step(), Step::Ask(NodeSet::all(5)));
     ask(&mut round);
     granted(&mut round, 4);
     granted(&mut round, 0);
-    assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+    assert_eq!(round.step(), Step::Wait(100 * MS));
     granted(&mut round, 2);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     assert_eq!(verdict(&round), Verdict::Won);
 }
 
@@ -71,15 +65,15 @@ fn a_hung_minority_is_not_waited_for_and_a_hung_majority_for_one_node_timeout() 
     for node in 0..3 {
         granted(&mut minority, node);
     }
-    assert_eq!(minority.step(), AcquireStep::Decided);
+    assert_eq!(minority.step(), Step::Decided(()));
 
     let mut majority = round(5);
     granted(&mut majority, 0);
     granted(&mut majority, 1);
-    assert_eq!(majority.step(), AcquireStep::Wait(100 * MS));
+    assert_eq!(majority.step(), Step::Wait(100 * MS));
     let late = majority.handle_time(100 * MS);
     assert_eq!(late, NodeSet::all(5).without(0).without(1));
-    assert_eq!(majority.step(), AcquireStep::Decided);
+    assert_eq!(majority.step(), Step::Decided(()));
     assert_eq!(verdict(&majority), Verdict::Unavailable { denied: false });
 }
 
@@ -90,9 +84,9 @@ fn an_open_vote_that_may_turn_an_outage_into_contention_is_waited_for() {
     failed(&mut round, 1);
     refused(&mut round, 2);
     granted(&mut round, 3);
-    assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+    assert_eq!(round.step(), Step::Wait(100 * MS));
     refused(&mut round, 4);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     assert_eq!(verdict(&round), contended(true));
 }
 
@@ -112,7 +106,7 @@ fn refused_everywhere_is_held_and_shared_votes_are_split() {
     let mut tie = round(2);
     granted(&mut tie, 0);
     refused(&mut tie, 1);
-    assert_eq!(tie.step(), AcquireStep::Decided);
+    assert_eq!(tie.step(), Step::Decided(()));
     assert_eq!(verdict(&tie), contended(true));
 }
 
@@ -160,11 +154,11 @@ fn what_an_earlier_attempt_of_the_same_caller_left_behind_is_no_other_holder() {
 #[test]
 fn the_first_node_alone_is_asked_first_and_its_refusal_is_a_veto() {
     let mut round = AcquireRound::new(Quorum::majority(3), Some(1), None);
-    assert_eq!(round.step(), AcquireStep::Ask(NodeSet::of(1)));
+    assert_eq!(round.step(), Step::Ask(NodeSet::of(1)));
     ask(&mut round);
-    assert_eq!(round.step(), AcquireStep::Wait(100 * MS));
+    assert_eq!(round.step(), Step::Wait(100 * MS));
     refused(&mut round, 1);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     assert_eq!(verdict(&round), Verdict::Vetoed);
     assert!(!round.is_whole());
 }
@@ -182,7 +176,7 @@ fn the_others_are_asked_when_the_first_grants_fails_or_does_not_answer() {
         ask(&mut round);
         vote(&mut round);
         let others = NodeSet::all(3).without(1);
-        assert_eq!(round.step(), AcquireStep::Ask(others));
+        assert_eq!(round.step(), Step::Ask(others));
         ask(&mut round);
         // A refusal that comes late is one vote, no veto.
         refused(&mut round, 1);
@@ -197,7 +191,7 @@ fn the_only_node_cannot_veto_itself() {
     let mut round = AcquireRound::new(Quorum::majority(1), Some(0), None);
     ask(&mut round);
     refused(&mut round, 0);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     assert_eq!(verdict(&round), contended(false));
     assert!(round.is_whole());
 }
@@ -207,9 +201,9 @@ fn the_callers_deadline_ends_an_undecided_round_and_makes_nobody_late() {
     let mut round = AcquireRound::new(Quorum::majority(3), None, Some(40 * MS));
     ask(&mut round);
     granted(&mut round, 0);
-    assert_eq!(round.step(), AcquireStep::Wait(40 * MS));
+    assert_eq!(round.step(), Step::Wait(40 * MS));
     assert_eq!(round.handle_time(40 * MS), NodeSet::EMPTY);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     assert!(!round.is_whole());
     assert_ne!(verdict(&round), Verdict::Won);
 }
@@ -218,14 +212,14 @@ fn the_callers_deadline_ends_an_undecided_round_and_makes_nobody_late() {
 fn nobody_is_asked_at_or_after_the_callers_deadline() {
     let mut whole = AcquireRound::new(Quorum::majority(3), None, Some(40 * MS));
     whole.handle_time(40 * MS);
-    assert_eq!(whole.step(), AcquireStep::Decided);
+    assert_eq!(whole.step(), Step::Decided(()));
     assert!(!whole.is_whole());
 
     let mut in_turn = AcquireRound::new(Quorum::majority(3), Some(1), Some(40 * MS));
     ask(&mut in_turn);
     granted(&mut in_turn, 1);
     in_turn.handle_time(40 * MS);
-    assert_eq!(in_turn.step(), AcquireStep::Decided);
+    assert_eq!(in_turn.step(), Step::Decided(()));
 }
 
 #[test]
@@ -234,9 +228,9 @@ fn causes_are_not_waited_for_beyond_the_callers_deadline() {
     ask(&mut round);
     failed(&mut round, 0);
     failed(&mut round, 1);
-    assert_eq!(round.step(), AcquireStep::Wait(4 * MS));
+    assert_eq!(round.step(), Step::Wait(4 * MS));
     assert_eq!(round.handle_time(4 * MS), NodeSet::EMPTY);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
     // The outage was certain by then.
     assert!(round.is_whole());
 }
@@ -255,15 +249,15 @@ fn an_outage_waits_for_a_moment_for_the_causes_of_the_others() {
     let mut round = round(3);
     failed(&mut round, 0);
     failed(&mut round, 1);
-    assert_eq!(round.step(), AcquireStep::Wait(10 * MS));
+    assert_eq!(round.step(), Step::Wait(10 * MS));
     assert_eq!(round.handle_time(10 * MS), NodeSet::EMPTY);
-    assert_eq!(round.step(), AcquireStep::Decided);
+    assert_eq!(round.step(), Step::Decided(()));
 
     let mut prompt = self::round(3);
     for node in 0..3 {
         failed(&mut prompt, node);
     }
-    assert_eq!(prompt.step(), AcquireStep::Decided);
+    assert_eq!(prompt.step(), Step::Decided(()));
 }
 
 #[test]
@@ -278,87 +272,4 @@ fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
     one.handle_vote(0, Err(denied()));
     failed(&mut one, 1);
     assert_eq!(verdict(&one), Verdict::Unavailable { denied: false });
-}
-
-#[test]
-fn the_fewest_votes_that_lead_on_are_known() {
-    // `g` granted, `r` refused, `x` failed; the others are open.
-    let table = [
-        ("", 3),
-        ("g", 2),
-        ("gg", 1),
-        ("ggr", 1),
-        ("r", 2),
-        ("rr", 1),
-        ("x", 2),
-        ("gx", 2),
-        ("gxx", 1),
-        // No quorum can grant any more: the last one tells contention from an outage.
-        ("grxx", 1),
-        // An outage that waits for its causes.
-        ("xxx", 1),
-    ];
-    for (votes, expected) in table {
-        let mut round = round(5);
-        for (node, vote) in votes.char_indices() {
-            match vote {
-                'g' => granted(&mut round, node),
-                'r' => refused(&mut round, node),
-                _ => failed(&mut round, node),
-            }
-        }
-        assert_ne!(round.step(), AcquireStep::Decided, "{votes}");
-        assert_eq!(round.votes_to_decide(), expected, "{votes}");
-    }
-    let mut even = round(4);
-    assert_eq!(even.votes_to_decide(), 2);
-    refused(&mut even, 0);
-    assert_eq!(even.votes_to_decide(), 1);
-    let mut in_turn = AcquireRound::new(Quorum::majority(5), Some(0), None);
-    ask(&mut in_turn);
-    assert_eq!(in_turn.votes_to_decide(), 1);
-}
-
-#[test]
-fn a_vote_that_no_grant_can_turn_needs_as_many_as_tell_contention_from_an_outage() {
-    let nine = Quorum::majority(9);
-    let tally = |granted, refused, open| Tally {
-        granted,
-        refused,
-        open,
-    };
-    assert_eq!(nine.votes_to_change(tally(0, 0, 9)), 5);
-    assert_eq!(nine.votes_to_change(tally(1, 1, 5)), 2);
-    assert_eq!(nine.votes_to_change(tally(1, 1, 3)), 1);
-    assert_eq!(nine.votes_to_change(tally(0, 2, 4)), 2);
-}
-
-proptest::proptest! {
-    /// Also when nodes are given up before they answer, and answer late.
-    #[test]
-    fn fewer_votes_than_said_never_decide(
-        votes in proptest::collection::vec((0_usize..7, 0_u8..4), 1..30),
-        needed in 4_usize..8,
-    ) {
-        let mut round = AcquireRound::new(Quorum::new(needed, 7).unwrap(), None, None);
-        ask(&mut round);
-        let mut left = round.votes_to_decide();
-        for (node, vote) in votes {
-            if round.step() == AcquireStep::Decided {
-                break;
-            }
-            match vote {
-                0 => granted(&mut round, node),
-                1 => refused(&mut round, node),
-                _ if !is_open(&round, node) => continue,
-                _ => failed(&mut round, node),
-            }
-            left -= 1;
-            if left == 0 {
-                left = round.votes_to_decide();
-            } else {
-                proptest::prop_assert_ne!(round.step(), AcquireStep::Decided);
-            }
-        }
-    }
 }

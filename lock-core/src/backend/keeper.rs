@@ -1,0 +1,348 @@
+//! Keeps one connection to the server: opens it when somebody calls, and replaces it when it breaks
+//! or hangs.
+//!
+//! ```text
+//!           a call              success
+//!   down ------------> connecting ------> up
+//!    ^   (after a pause)   |              |
+//!    +---------------------+--------------+   failure, break, hang
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use futures::future::{Either, select};
+
+use super::call::Call;
+use super::client::{Client, Connection, Opened};
+use super::dialing::{Admission, Dialing};
+use super::link::{Link, LinkTask};
+use super::locked;
+use super::queue::{Queue, Ticket, Waiting};
+use crate::display::Ms;
+use crate::node::{Command, NodeError, NodeErrorKind, Reply};
+use crate::runtime::{AmbientId, BoxFuture, Runtime, ambient};
+
+/// How many replaced connections are held on to at a time.
+const MAX_LINGERING: usize = 4;
+
+/// How long a client that is late may take to say why.
+const GRACE: Duration = Duration::from_millis(100);
+
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    /// `None` is the ambient one of each call.
+    pub(super) runtime: Option<Arc<dyn Runtime>>,
+}
+
+pub(super) struct Keeper<C: Client> {
+    pub(super) client: Arc<C>,
+    pub(super) settings: Settings,
+    /// For calls to find without the lock. It changes under the lock.
+    up: ArcSwapOption<Link<C>>,
+    state: Mutex<State<C>>,
+}
+
+struct State<C: Client> {
+    dialing: Dialing,
+    /// Calls that wait for the connect that runs.
+    queue: Queue,
+    /// Connections that were replaced, oldest first.
+    lingering: VecDeque<Arc<Link<C>>>,
+}
+
+/// Which callers run where a connection does.
+#[derive(Clone, Copy)]
+pub(super) enum Home {
+    /// The runtime was chosen for all of them.
+    Chosen,
+    Ambient(AmbientId),
+}
+
+impl Home {
+    pub(super) fn is_current(self) -> bool {
+        match self {
+            Self::Chosen => true,
+            Self::Ambient(id) => id.is_current(),
+        }
+    }
+}
+
+impl<C: Client> Keeper<C> {
+    pub(super) fn new(client: Arc<C>, settings: Settings) -> Self {
+        Self {
+            client,
+            settings,
+            up: ArcSwapOption::empty(),
+            state: Mutex::new(State {
+                dialing: Dialing::default(),
+                queue: Queue::default(),
+                lingering: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// Sends the command, at most once, and waits for its reply.
+    ///
+    /// Not an `async fn`, whose future holds each argument twice.
+    pub(super) fn execute<'a>(
+        self: &'a Arc<Self>,
+        command: &'a Command,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<Reply, NodeError>> {
+        Box::pin(async move {
+            let link = match self.up.load_full() {
+                Some(link) => link,
+                None => match self.connect(command, within)? {
+                    Ok(link) => link,
+                    // Boxed, so that the common call has no room for it.
+                    Err(ticket) => return Box::pin(self.wait(ticket)).await,
+                },
+            };
+            // Somebody may hold on to the runtime of the connection and not drive it.
+            let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
+            let request = link.connection().send(command);
+            Call::new(link, command.clone(), within, timer, request).await
+        })
+    }
+
+    #[cold]
+    async fn wait(&self, ticket: Ticket) -> Result<Reply, NodeError> {
+        match ticket.sent().await {
+            Some(answer) => answer?.await,
+            None => Err(locked(&self.state).dialing.still_connecting()),
+        }
+    }
+
+    /// Lets a call wait for the connection, and connects if nobody does, unless the connection is up
+    /// by now.
+    #[cold]
+    fn connect(
+        self: &Arc<Self>,
+        command: &Command,
+        within: Duration,
+    ) -> Result<Result<Arc<Link<C>>, Ticket>, NodeError> {
+        let (runtime, home) = self.runtime();
+        let timer = runtime.sleep(within);
+        let now = runtime.now();
+        let mut state = locked(&self.state);
+        if let Some(link) = self.up.load_full() {
+            return Ok(Ok(link));
+        }
+        let timeout = self.settings.connect_timeout;
+        let admission = state.dialing.admit(now, within, timeout)?;
+        let given_up = match admission {
+            Admission::Wait => Queue::default(),
+            Admission::Connect(_) => std::mem::take(&mut state.queue),
+        };
+        let ticket = state.queue.enter(Waiting {
+            command: command.clone(),
+            within,
+            timer,
+        });
+        drop(state);
+        given_up.fail(&NodeError::not_sent("the connect was cut off"));
+        if let Admission::Connect(number) = admission {
+            let attempt = Attempt {
+                keeper: Arc::downgrade(self),
+                number: Some(number),
+                runtime: Arc::clone(&runtime),
+                home,
+            };
+            // Not under the lock: a runtime that has ended drops the task here, which ends it.
+            runtime.spawn(Box::pin(attempt.run(Arc::clone(&self.client), timeout)));
+        }
+        Ok(Err(ticket?))
+    }
+
+    fn runtime(&self) -> (Arc<dyn Runtime>, Home) {
+        match &self.settings.runtime {
+            Some(runtime) => (Arc::clone(runtime), Home::Chosen),
+            None => (ambient(), Home::Ambient(AmbientId::current())),
+        }
+    }
+
+    /// The calls that wait leave before any that comes later. Returns whether the link is in use.
+    fn connected(&self, number: u64, now: Duration, link: &Arc<Link<C>>) -> bool {
+        loop {
+            let mut state = locked(&self.state);
+            if !state.dialing.renew(number, now) {
+                return false;
+            }
+            if state.queue.is_empty() {
+                state.dialing.end();
+                self.up.store(Some(Arc::clone(link)));
+                return true;
+            }
+            let queue = std::mem::take(&mut state.queue);
+            // The client's code is not run under the lock. Meanwhile calls enter the queue anew.
+            drop(state);
+            queue.send(|call| {
+                let request = link.connection().send(&call.command);
+                let (link, timer) = (Arc::clone(link), Some(call.timer));
+                Box::pin(Call::new(link, call.command, call.within, timer, request))
+            });
+        }
+    }
+
+    fn failed(&self, number: u64, runtime: &dyn Runtime, error: NodeError) {
+        let (now, random) = (runtime.now(), runtime.random());
+        let mut state = locked(&self.state);
+        if !state.dialing.renew(number, now) {
+            return;
+        }
+        state.dialing.end();
+        state.dialing.failed(now, random, error.clone());
+        let queue = std::mem::take(&mut state.queue);
+        drop(state);
+        queue.fail(&error);
+    }
+
+    /// A connection gave its first reply: the server works.
+    #[cold]
+    pub(super) fn proven(&self) {
+        locked(&self.state).dialing.succeeded();
+    }
+
+    /// The connection broke. The next call connects anew, at once if the server ever answered on it.
+    #[cold]
+    pub(super) fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool) {
+        let runtime = link.runtime();
+        let failed = (!is_proven).then(|| (runtime.now(), runtime.random()));
+        let mut state = locked(&self.state);
+        let lingers = state
+            .lingering
+            .iter()
+            .position(|other| Arc::ptr_eq(other, link));
+        let gone = lingers.and_then(|index| state.lingering.remove(index));
+        let was_up = self.take_down(link);
+        if was_up.is_some()
+            && let Some((now, random)) = failed
+        {
+            let error = match why.kind() {
+                // A server of a cluster that is down ends each connection so.
+                NodeErrorKind::Server => why.clone(),
+                _ => NodeError::not_sent("the connection broke before any reply")
+                    .with_source(why.clone()),
+            };
+            state.dialing.failed(now, random, error);
+        }
+        drop(state);
+        drop((gone, was_up));
+    }
+
+    /// The connection hangs, and its doubtful acquires have their releases behind them: the next call
+    /// connects anew.
+    #[cold]
+    pub(super) fn replaced(&self, link: &Arc<Link<C>>) {
+        let mut state = locked(&self.state);
+        let Some(was_up) = self.take_down(link) else {
+            return;
+        };
+        state.lingering.push_back(was_up);
+        let oldest = if state.lingering.len() > MAX_LINGERING {
+            state.lingering.pop_front()
+        } else {
+            None
+        };
+        drop(state);
+        if let Some(oldest) = oldest {
+            oldest.close(NodeError::connection("the connection hung"));
+        }
+    }
+
+    /// Called under the lock. What it returns is to be dropped outside, since the client's code may
+    /// be dropped with it.
+    fn take_down(&self, link: &Arc<Link<C>>) -> Option<Arc<Link<C>>> {
+        let is_up = self
+            .up
+            .load()
+            .as_ref()
+            .is_some_and(|up| Arc::ptr_eq(up, link));
+        if is_up { self.up.swap(None) } else { None }
+    }
+}
+
+impl<C: Client> Drop for Keeper<C> {
+    fn drop(&mut self) {
+        if let Some(link) = self.up.swap(None) {
+            link.abandon();
+        }
+    }
+}
+
+/// One attempt to connect, and then the connection, in a task of its own, so that it survives the
+/// caller that started it.
+struct Attempt<C: Client> {
+    keeper: Weak<Keeper<C>>,
+    /// `None` once it is over.
+    number: Option<u64>,
+    /// Where it runs, and then the connection.
+    runtime: Arc<dyn Runtime>,
+    home: Home,
+}
+
+impl<C: Client> Attempt<C> {
+    async fn run(mut self, client: Arc<C>, timeout: Duration) {
+        match open(client, &*self.runtime, timeout).await {
+            Ok(opened) => {
+                let link = self.connected(opened);
+                drop(self);
+                if let Some(link) = link {
+                    link.await;
+                }
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Returns the task of the connection, unless nobody wants it any more.
+    fn connected(&mut self, opened: Opened<C::Connection>) -> Option<LinkTask<C>> {
+        let keeper = self.keeper.upgrade()?;
+        let (runtime, weak) = (Arc::clone(&self.runtime), Weak::clone(&self.keeper));
+        let (link, task) = Link::new(weak, runtime, self.home, opened);
+        let is_in_use = keeper.connected(self.number?, self.runtime.now(), &link);
+        self.number = None;
+        is_in_use.then_some(task)
+    }
+
+    fn failed(&mut self, error: NodeError) {
+        if let Some(number) = self.number.take()
+            && let Some(keeper) = self.keeper.upgrade()
+        {
+            keeper.failed(number, &*self.runtime, error);
+        }
+    }
+}
+
+impl<C: Client> Drop for Attempt<C> {
+    fn drop(&mut self) {
+        self.failed(NodeError::not_sent(
+            "the connect was cut off: its runtime ended, or has not enabled what the client needs",
+        ));
+    }
+}
+
+/// Connects, in hardly more than `within`.
+async fn open<C: Client>(
+    client: Arc<C>,
+    runtime: &dyn Runtime,
+    within: Duration,
+) -> Result<Opened<C::Connection>, NodeError> {
+    // Boxed, so that it takes no memory once the connection is up.
+    let connect = Box::pin(client.connect(within));
+    let cut_off = runtime.sleep(within.saturating_add(GRACE));
+    let error = match select(connect, cut_off).await {
+        Either::Left((Ok(opened), _)) => return Ok(opened),
+        Either::Left((Err(error), _)) => error,
+        Either::Right(_) => NodeError::not_sent(format!("not connected in {}", Ms(within))),
+    };
+    Err(match error.kind() {
+        NodeErrorKind::NotSent | NodeErrorKind::Server => error,
+        // No command has left.
+        _ => NodeError::not_sent("cannot connect").with_source(error),
+    })
+}

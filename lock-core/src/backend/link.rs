@@ -1,0 +1,348 @@
+//! One connection in use, and the task that moves its bytes and watches its deadlines.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use futures::task::AtomicWaker;
+
+use super::calls::Calls;
+use super::client::{Client, Connection, Opened};
+use super::doubts::{Doubts, Marks, Verdict};
+use super::keeper::{Home, Keeper};
+use super::{MAX_IN_FLIGHT, locked, wake_all};
+use crate::node::{Command, NodeError, NodeErrorKind, Operation};
+use crate::runtime::{BoxFuture, Runtime};
+
+/// How long a replaced connection is kept at most, so that its bytes reach the server and the server's
+/// replies do not hit a closed socket, which would make it drop the commands it has not run yet.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// One connection, from the end of its handshake until it breaks or is let go.
+pub(super) struct Link<C: Client> {
+    connection: C::Connection,
+    keeper: Weak<Keeper<C>>,
+    /// Where the task of the connection runs.
+    runtime: Arc<dyn Runtime>,
+    home: Home,
+    state: Mutex<State>,
+    notify: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Calls,
+    doubts: Doubts,
+    /// Releases that were sent behind doubtful acquires, for the task to keep.
+    undos: Vec<BoxFuture<'static, ()>>,
+    /// Why no answer will come any more.
+    end: Option<NodeError>,
+}
+
+impl<C: Client> Link<C> {
+    /// A link and its task, which is to be polled from now on.
+    pub(super) fn new(
+        keeper: Weak<Keeper<C>>,
+        runtime: Arc<dyn Runtime>,
+        home: Home,
+        opened: Opened<C::Connection>,
+    ) -> (Arc<Self>, LinkTask<C>) {
+        let link = Arc::new(Self {
+            connection: opened.connection,
+            keeper,
+            runtime,
+            home,
+            state: Mutex::default(),
+            notify: Notify::default(),
+        });
+        let task = LinkTask {
+            link: Arc::clone(&link),
+            driver: opened.driver,
+            timer: None,
+            undos: FuturesUnordered::new(),
+            lingers_until: None,
+        };
+        (link, task)
+    }
+
+    pub(super) fn connection(&self) -> &C::Connection {
+        &self.connection
+    }
+
+    pub(super) fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
+    }
+
+    /// Whether the caller runs where the connection does, so that its deadline is seen to there.
+    pub(super) fn is_home(&self) -> bool {
+        self.home.is_current()
+    }
+
+    /// Registers a call that is about to be sent, or says why it may not be. `within` is `None` if
+    /// it has a timer of its own.
+    pub(super) fn enter(
+        &self,
+        within: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<usize, NodeError> {
+        let waker = waker.clone();
+        let now = within.map_or(Duration::ZERO, |_| self.runtime.now());
+        let mut state = locked(&self.state);
+        if let Some(end) = &state.end {
+            return Err(NodeError::not_sent("the connection just broke").with_source(end.clone()));
+        }
+        if state.calls.in_flight() >= MAX_IN_FLIGHT {
+            return Err(NodeError::not_sent("too many calls in flight"));
+        }
+        let marks = state.doubts.marks();
+        let (slot, is_earlier) = state.calls.enter(now, within, waker, marks);
+        drop(state);
+        if is_earlier {
+            self.notify.give();
+        }
+        Ok(slot)
+    }
+
+    /// Whether the call may go on waiting, with its newest waker. Ready with `None` if it is overdue,
+    /// and with an error if the connection has ended.
+    pub(super) fn wait(&self, slot: usize, newest: &Waker) -> Poll<Option<NodeError>> {
+        let mut state = locked(&self.state);
+        if let Some(end) = &state.end {
+            return Poll::Ready(Some(end.clone()));
+        }
+        let Some(waker) = state.calls.waker(slot) else {
+            return Poll::Ready(None);
+        };
+        if !waker.will_wake(newest) {
+            let replaced = std::mem::replace(waker, newest.clone());
+            // It is foreign code: not dropped under the lock.
+            drop(state);
+            drop(replaced);
+        }
+        Poll::Pending
+    }
+
+    /// The server answered the call.
+    pub(super) fn answered(&self, slot: usize) {
+        let mut state = locked(&self.state);
+        let (marks, waker) = state.calls.leave(slot);
+        let is_first = state.doubts.answered(marks);
+        let lingers = state.doubts.is_replaced();
+        drop(state);
+        drop(waker);
+        if is_first && let Some(keeper) = self.keeper.upgrade() {
+            keeper.proven();
+        }
+        if lingers {
+            self.notify.give();
+        }
+    }
+
+    /// The call ends without an answer: its time is over, or its caller is gone.
+    #[cold]
+    pub(super) fn given_up(self: &Arc<Self>, slot: usize, command: &Command, is_timed_out: bool) {
+        let undo = command.operation().undo();
+        let mut state = locked(&self.state);
+        let marks = state.calls.marks(slot);
+        let verdict = match state.end {
+            // Where the connection broke, an undo would not arrive either.
+            Some(_) => Verdict::Keep,
+            None => state.doubts.given_up(undo, marks, is_timed_out),
+        };
+        drop(state);
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Undo(undo) => self.send_undo(undo),
+            Verdict::Replace(undos) => {
+                undos.into_iter().for_each(|undo| self.send_undo(undo));
+                // Only now, so that no call takes a new connection before this one has its undos.
+                if let Some(keeper) = self.keeper.upgrade() {
+                    keeper.replaced(self);
+                }
+            }
+        }
+        // Not before, since a replaced connection without calls in flight may end.
+        self.leave(slot);
+    }
+
+    /// The call is over, and its end says nothing about the connection.
+    #[cold]
+    pub(super) fn leave(&self, slot: usize) {
+        let left = locked(&self.state).calls.leave(slot);
+        // Its waker is foreign code: not dropped under the lock.
+        drop(left);
+        self.notify.give();
+    }
+
+    /// A call learned that the connection is of no more use.
+    #[cold]
+    pub(super) fn broke(self: &Arc<Self>, slot: usize, why: &NodeError) {
+        self.leave(slot);
+        self.end(why.clone());
+    }
+
+    /// The node is gone, and with it all callers. What is in doubt gets its releases nevertheless.
+    pub(super) fn abandon(&self) {
+        let mut state = locked(&self.state);
+        if state.doubts.is_empty() {
+            drop(state);
+            self.close(NodeError::connection("the node was dropped"));
+            return;
+        }
+        let undos = state.doubts.replace();
+        // As a call, so that the connection does not end before it has its undos.
+        let (marks, waker) = (Marks::default(), Waker::noop().clone());
+        let (slot, _) = state.calls.enter(Duration::ZERO, None, waker, marks);
+        drop(state);
+        undos.into_iter().for_each(|undo| self.send_undo(undo));
+        self.leave(slot);
+    }
+
+    fn send_undo(&self, undo: Operation) {
+        let command = Command::from(undo).with_source();
+        let request = self.connection.send(&command);
+        // Its answer says nothing that anybody wants to know: should the release fail, the key's ttl
+        // remains.
+        let mut request: BoxFuture<'static, ()> = Box::pin(async { drop(request.await) });
+        // The first poll sends.
+        let poll = request
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        if poll.is_pending() {
+            locked(&self.state).undos.push(request);
+        }
+    }
+
+    /// The connection broke or its runtime ended.
+    pub(super) fn end(self: &Arc<Self>, why: NodeError) {
+        let is_proven = locked(&self.state).doubts.is_proven();
+        // First of all, so that whoever is told finds that a new connection is needed.
+        if let Some(keeper) = self.keeper.upgrade() {
+            keeper.lost(self, &why, is_proven);
+        }
+        self.close(why);
+    }
+
+    /// Tells all calls in flight that no answer will come any more, and lets the task end.
+    pub(super) fn close(&self, why: NodeError) {
+        let mut state = locked(&self.state);
+        if state.end.is_some() {
+            return;
+        }
+        state.end = Some(match why.kind() {
+            NodeErrorKind::Connection => why,
+            _ => NodeError::connection("the connection broke").with_source(why),
+        });
+        let waiting = state.calls.end();
+        drop(state);
+        wake_all(waiting);
+        self.notify.give();
+    }
+}
+
+/// What a connection needs to live: it moves the bytes, and wakes calls that are overdue.
+pub(super) struct LinkTask<C: Client> {
+    link: Arc<Link<C>>,
+    driver: BoxFuture<'static, NodeError>,
+    timer: Option<(Duration, BoxFuture<'static, ()>)>,
+    /// Releases behind doubtful acquires: a client may leave out what nobody waits for.
+    undos: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// When a replaced connection is let go.
+    lingers_until: Option<Duration>,
+}
+
+impl<C: Client> Future for LinkTask<C> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let task = &mut *self;
+        if let Poll::Ready(why) = task.driver.as_mut().poll(cx) {
+            task.link.end(why);
+            return Poll::Ready(());
+        }
+        task.link.notify.register(cx.waker());
+        loop {
+            let mut is_told = task.link.notify.take();
+            while let Poll::Ready(Some(())) = task.undos.poll_next_unpin(cx) {
+                is_told = true;
+            }
+            // A timer may be early by what its clock rounds away.
+            let mut due = Duration::ZERO;
+            if let Some((at, timer)) = &mut task.timer
+                && timer.as_mut().poll(cx).is_ready()
+            {
+                due = *at;
+                is_told = true;
+            }
+            if !is_told {
+                return Poll::Pending;
+            }
+            let now = task.link.runtime.now().max(due);
+            if !task.look(now) {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl<C: Client> LinkTask<C> {
+    /// Wakes what is overdue, and sets the timer for the next look; `false` if there is nothing left
+    /// to do.
+    fn look(&mut self, now: Duration) -> bool {
+        let mut state = locked(&self.link.state);
+        if state.end.is_some() {
+            return false;
+        }
+        let (overdue, mut next) = state.calls.look(now);
+        let is_replaced = state.doubts.is_replaced();
+        let is_idle = state.calls.in_flight() == 0;
+        self.undos.extend(state.undos.drain(..));
+        drop(state);
+        wake_all(overdue);
+        if is_replaced {
+            let until = self.lingers_until.get_or_insert(now.saturating_add(LINGER));
+            if now >= *until || (is_idle && self.undos.is_empty()) {
+                return false;
+            }
+            next = next.min(Some(*until)).or(Some(*until));
+        }
+        self.timer = next.map(|at| (at, self.link.runtime.sleep(at.saturating_sub(now))));
+        true
+    }
+}
+
+impl<C: Client> Drop for LinkTask<C> {
+    fn drop(&mut self) {
+        // Nothing new after another end.
+        let why = NodeError::connection("the connection is gone, or its runtime has ended");
+        self.link.end(why);
+    }
+}
+
+/// Wakes the task of a connection. What is told while it is awake is kept for its next poll.
+#[derive(Default)]
+struct Notify {
+    is_told: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Notify {
+    fn give(&self) {
+        self.is_told.store(true, Ordering::Release);
+        self.task.wake();
+    }
+
+    /// To be called before a [`take`](Self::take), so that nothing is missed between the two.
+    fn register(&self, waker: &Waker) {
+        self.task.register(waker);
+    }
+
+    fn take(&self) -> bool {
+        self.is_told.swap(false, Ordering::Acquire)
+    }
+}

@@ -1,0 +1,186 @@
+//! A client in memory, and the server at its other end.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::channel::oneshot;
+
+use crate::backend::{Client, Connection, Opened, locked};
+use crate::node::{Command, NodeError, Reply};
+
+/// What becomes of a connect.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Accept {
+    #[default]
+    Yes,
+    No(NodeError),
+    Never,
+    Panic,
+}
+
+/// The server, as the tests move it.
+#[derive(Clone, Default)]
+pub(super) struct Server(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    accept: Accept,
+    connects: usize,
+    connections: Vec<Line>,
+    /// What was sent: the number of the connection, the first word and the key.
+    log: Vec<String>,
+    /// What `send` ends with at once.
+    refusal: Option<NodeError>,
+}
+
+struct Line {
+    unanswered: VecDeque<oneshot::Sender<Result<Reply, NodeError>>>,
+    driver: Option<oneshot::Sender<NodeError>>,
+    is_open: bool,
+}
+
+impl Server {
+    pub(super) fn client(&self) -> Toy {
+        Toy(self.clone())
+    }
+
+    pub(super) fn accept(&self, accept: Accept) {
+        locked(&self.0).accept = accept;
+    }
+
+    /// What calls end with at once, without being sent.
+    pub(super) fn refuse(&self, error: Option<NodeError>) {
+        locked(&self.0).refusal = error;
+    }
+
+    pub(super) fn connects(&self) -> usize {
+        locked(&self.0).connects
+    }
+
+    /// The numbers of the connections that are open.
+    pub(super) fn open(&self) -> Vec<usize> {
+        let state = locked(&self.0);
+        (0..state.connections.len())
+            .filter(|n| state.connections[*n].is_open)
+            .collect()
+    }
+
+    pub(super) fn log(&self) -> Vec<String> {
+        locked(&self.0).log.clone()
+    }
+
+    pub(super) fn forget_log(&self) {
+        locked(&self.0).log.clear();
+    }
+
+    /// Answers everything on all connections.
+    pub(super) fn answer_all(&self) {
+        let connections = locked(&self.0).connections.len();
+        for number in 0..connections {
+            while self.answer(number, Ok(Reply::ok())) {}
+        }
+    }
+
+    /// Answers the oldest command on a connection; `false` if there is none.
+    pub(super) fn answer(&self, connection: usize, answer: Result<Reply, NodeError>) -> bool {
+        let oldest = locked(&self.0).connections[connection]
+            .unanswered
+            .pop_front();
+        // Its caller may be gone.
+        oldest.map(|reply| reply.send(answer).ok()).is_some()
+    }
+
+    /// Breaks a connection.
+    pub(super) fn cut(&self, connection: usize, why: NodeError) {
+        let driver = locked(&self.0).connections[connection].driver.take();
+        driver.unwrap().send(why).unwrap();
+    }
+}
+
+pub(super) struct Toy(Server);
+
+impl Client for Toy {
+    type Connection = Wire;
+
+    fn label(&self) -> &str {
+        "toy:1"
+    }
+
+    async fn connect(&self, _within: Duration) -> Result<Opened<Wire>, NodeError> {
+        let accept = {
+            let mut state = locked(&self.0.0);
+            state.connects += 1;
+            state.accept.clone()
+        };
+        match accept {
+            Accept::Yes => {}
+            Accept::No(error) => return Err(error),
+            Accept::Never => std::future::pending().await,
+            Accept::Panic => panic!("on purpose"),
+        }
+        let (driver, broken) = oneshot::channel();
+        let mut state = locked(&self.0.0);
+        let number = state.connections.len();
+        state.connections.push(Line {
+            unanswered: VecDeque::new(),
+            driver: Some(driver),
+            is_open: true,
+        });
+        let open = Open(self.0.clone(), number);
+        let wire = Wire {
+            server: self.0.clone(),
+            number,
+        };
+        Ok(Opened::new(wire, async move {
+            let _open = open;
+            broken
+                .await
+                .unwrap_or_else(|_| NodeError::connection("the toy is gone"))
+        }))
+    }
+}
+
+/// Closes the connection with its driver.
+struct Open(Server, usize);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        locked(&self.0.0).connections[self.1].is_open = false;
+    }
+}
+
+pub(super) struct Wire {
+    server: Server,
+    number: usize,
+}
+
+impl Connection for Wire {
+    fn send(
+        &self,
+        command: &Command,
+    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
+        let (server, number) = (self.server.clone(), self.number);
+        let key = String::from_utf8_lossy(command.operation().key()).into_owned();
+        let word = String::from_utf8_lossy(&command.args()[0]).into_owned();
+        let (reply, answer) = oneshot::channel();
+        let hand_over = move || {
+            let mut state = locked(&server.0);
+            if let Some(error) = &state.refusal {
+                return Err(error.clone());
+            }
+            state.log.push(format!("{number} {word} {key}"));
+            state.connections[number].unanswered.push_back(reply);
+            Ok(())
+        };
+        async move {
+            hand_over()?;
+            // The reply of a toy that is gone never comes: the keeper has to notice.
+            match answer.await {
+                Ok(answer) => answer,
+                Err(_) => std::future::pending().await,
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! One attempt to acquire, and the lock that it may become.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::future::select;
+
+use super::nodes::Nodes;
+use super::protocol::{Debt, Keys, Ledger, Quorum, Renewal, Timing};
+use super::registry::{Registration, Registry};
+use super::renewals::{Renewable, Renewals, Renewed};
+use super::settings::Plan;
+use super::signal::{Ended, Waiters};
+use crate::error::Loss;
+use crate::node::{Command, Token};
+use crate::runtime::Runtime;
+use crate::trace;
+
+/// One attempt with its token, from the first send until nothing of it is left anywhere.
+///
+/// It is shared by its calls, by the guard if it was won, and by what goes on in the background. It
+/// only keeps account; operations act on it.
+#[derive(Debug)]
+pub(crate) struct Acquisition {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) keys: Keys,
+    pub(crate) token: Token,
+    pub(crate) timing: Timing,
+    /// Before the first send.
+    pub(crate) started: Duration,
+    ledger: Mutex<Ledger>,
+    release: Mutex<ReleaseState>,
+    loss: Mutex<LossState>,
+    registration: OnceLock<Registration<Self>>,
+    renewed: OnceLock<Box<Renewed<Self>>>,
+}
+
+/// How far the release of a lock has come. There is one at a time.
+#[derive(Debug, Default)]
+pub(crate) enum ReleaseState {
+    /// Not begun, or too few nodes answered the last one.
+    #[default]
+    Idle,
+    /// Under way, by a caller or in the background. Others wait for it.
+    Running(Waiters),
+    /// Over, with a definite answer: whether the lock was held. A lock that was handed over is not
+    /// held here.
+    Done { was_held: bool },
+}
+
+/// Whether nodes have said that the lock is not ours any more, and who waits to hear of it.
+#[derive(Debug)]
+enum LossState {
+    Untold(Waiters),
+    Told,
+}
+
+impl Acquisition {
+    pub(crate) fn new(
+        nodes: &Arc<Nodes>,
+        runtime: &Arc<dyn Runtime>,
+        plan: &Plan,
+        now: Duration,
+        token: Token,
+    ) -> Self {
+        let has_several = plan.keys.as_slice().len() > 1;
+        let ledger = Ledger::new(has_several, plan.timing.ttl.as_duration());
+        Self {
+            nodes: Arc::clone(nodes),
+            runtime: Arc::clone(runtime),
+            keys: plan.keys.clone(),
+            token,
+            timing: plan.timing,
+            started: now,
+            ledger: Mutex::new(ledger),
+            release: Mutex::default(),
+            loss: Mutex::new(LossState::Untold(Waiters::default())),
+            registration: OnceLock::new(),
+            renewed: OnceLock::new(),
+        }
+    }
+
+    /// A shutdown finds it from now on. To be called before anything is sent for it.
+    pub(crate) fn register(self: &Arc<Self>, registry: &Arc<Registry<Self>>) {
+        // The last letters of a token are as random as any.
+        let random = self.token.as_bytes().last().copied().unwrap_or_default();
+        self.registration.get_or_init(|| registry.add(self, random));
+    }
+
+    /// Has it extended automatically. Returns whether nobody serves the queue, which the caller has
+    /// to see to.
+    #[must_use]
+    pub(crate) fn renew(
+        self: &Arc<Self>,
+        renewals: &Arc<Renewals<Self>>,
+        renewal: Renewal,
+    ) -> bool {
+        let entry = || Box::new(renewals.entry(renewal, self.started));
+        self.renewed.get_or_init(entry);
+        renewals.put(self, self.started.saturating_add(renewal.interval))
+    }
+
+    pub(crate) fn quorum(&self) -> Quorum {
+        self.nodes.quorum()
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        locked(&self.ledger)
+    }
+
+    pub(crate) fn release_state(&self) -> MutexGuard<'_, ReleaseState> {
+        locked(&self.release)
+    }
+
+    /// How long this node may take for a command of this attempt.
+    pub(crate) fn within(&self, node: usize) -> Duration {
+        self.nodes.within_of(node, self.timing)
+    }
+
+    /// The release of what this attempt has set. It deletes the key, unless the lock was won with
+    /// the promise to keep it for a while.
+    pub(crate) fn release_command(&self) -> Command {
+        let until = self.ledger().held_until();
+        let keep = match until.is_zero() || mutant!(ClaimsDeletedOnRelease) {
+            true => Duration::ZERO,
+            false => until.saturating_sub(self.runtime.now()),
+        };
+        Command::from(self.keys.release(self.token, keep))
+    }
+
+    /// The release as a debt of a node, until the key has expired.
+    pub(crate) fn debt(&self, until: Duration) -> Debt {
+        Debt {
+            keys: self.keys.clone(),
+            token: self.token,
+            hold_until: self.ledger().held_until(),
+            until,
+        }
+    }
+
+    pub(crate) fn remaining_at(&self, now: Duration) -> Duration {
+        self.ledger().remaining_at(now)
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        self.remaining_at(self.runtime.now())
+    }
+
+    /// From now on nothing may be set, and late grants are released. Returns whether it was not over
+    /// before.
+    pub(crate) fn end(&self) -> bool {
+        let is_news = self.ledger().end();
+        self.stop_renewal();
+        is_news
+    }
+
+    /// The same by a release.
+    pub(crate) fn end_by_release(&self, now: Duration) {
+        self.ledger().end_by_release(now);
+        self.stop_renewal();
+    }
+
+    /// A quorum of nodes has said that the lock is not ours. Nothing revives it.
+    pub(crate) fn lose(&self) {
+        // A lock that was released, or handed over, is not lost.
+        let is_news = self.end() || mutant!(ReleaseAsLoss);
+        if !is_news {
+            return;
+        }
+        let before = std::mem::replace(&mut *locked(&self.loss), LossState::Told);
+        if let LossState::Untold(waiters) = before {
+            if mutant!(LossOnExpiryOnly) {
+                std::mem::forget(waiters);
+            } else {
+                drop(waiters);
+            }
+            self.tell_of(Loss::Revoked);
+        }
+    }
+
+    /// Has it logged that the lock is lost.
+    pub(crate) fn tell_of(&self, loss: Loss) {
+        let held = self.runtime.now().saturating_sub(self.started);
+        trace::lost(self.keys.first(), loss, held);
+    }
+
+    /// Ends when the lock is lost: at the earlier of a quorum's word and the end of the validity. It
+    /// never ends for a lock that is released.
+    pub(crate) async fn lost(self: Arc<Self>) -> Loss {
+        loop {
+            let Some(told) = self.hears_of_loss() else {
+                return Loss::Revoked;
+            };
+            let now = self.runtime.now();
+            let left = {
+                let ledger = self.ledger();
+                (!ledger.is_over() || mutant!(LossAfterRelease)).then(|| ledger.remaining_at(now))
+            };
+            let Some(left) = left else {
+                // By a release, which never tells; or by a loss that is about to be told.
+                let Err(oneshot::Canceled) = told.await;
+                return Loss::Revoked;
+            };
+            if left.is_zero() {
+                return Loss::Expired;
+            }
+            let late = match mutant!(LossLate) {
+                true => self.timing.node_timeout / 2,
+                false => Duration::ZERO,
+            };
+            // It may have been extended when this time is over.
+            select(told, self.runtime.sleep(left + late)).await;
+        }
+    }
+
+    /// Something that ends when the loss is told; `None` if it was.
+    fn hears_of_loss(&self) -> Option<Ended> {
+        match &mut *locked(&self.loss) {
+            LossState::Untold(waiters) => Some(waiters.add()),
+            LossState::Told => None,
+        }
+    }
+
+    fn stop_renewal(&self) {
+        if let Some(renewed) = self.renewed.get()
+            && !mutant!(RenewalOutlivesRelease)
+        {
+            renewed.forget();
+        }
+    }
+}
+
+impl Renewable for Acquisition {
+    fn renewed(&self) -> Option<&Renewed<Self>> {
+        self.renewed.get().map(|renewed| &**renewed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.ledger().is_over()
+    }
+
+    fn node_timeout(&self) -> Duration {
+        self.timing.node_timeout
+    }
+
+    fn keys(&self) -> usize {
+        self.keys.as_slice().len()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds one of these can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

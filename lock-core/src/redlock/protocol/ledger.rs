@@ -1,0 +1,281 @@
+//! What is known of one lock: where its keys may be, what nodes have granted, until when it can be
+//! relied on. Answers go in, and what has to follow comes out.
+
+use std::time::Duration;
+
+use super::{AcquireAnswer, KeyAnswer, NodeSet};
+use crate::node::{NodeError, NodeErrorKind};
+
+/// How long a command that sets a key leaves the key unsettled when its answer did not come: the
+/// client may have sent a release behind the command, so that the key may vanish again (rule N12).
+pub(crate) const UNSETTLED: Duration = Duration::from_secs(20);
+
+/// The account of one attempt to acquire, and of the lock that it may become.
+///
+/// It keeps these rules:
+///
+/// - A node counts as touched from before a command is sent that may set a key there, until a
+///   definite answer says that there is none. Whatever ends the lock releases it where it touched.
+/// - Once it is over, nothing begins that sets a key. What was on its way already is released
+///   behind its answer, unless a release is sure to follow it.
+/// - The validity grows only while it lasts. Nothing revives a lock.
+/// - A key that was set by a command without an answer does not count before it is settled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// The lock stands for several keys.
+    has_several: bool,
+    /// The nodes where a key may be.
+    touched: NodeSet,
+    /// The nodes that are known to hold the key.
+    granted: NodeSet,
+    /// The nodes where a command may run behind the release that was meant to follow it.
+    behind: NodeSet,
+    /// The nodes where a release has taken the key of the held lock, or may have.
+    released: NodeSet,
+    /// From when on nodes count that hold the key though they have not granted it.
+    settled_at: Duration,
+    /// Until when a lock that was won can be relied on. It never goes back.
+    valid_until: Option<Duration>,
+    /// Until when a release keeps the keys.
+    hold_until: Duration,
+    /// The longest ttl that any key was given.
+    longest_ttl: Duration,
+    /// Failed, cancelled, lost, released or handed over.
+    is_over: bool,
+    /// The lock was held for certain when its first release began.
+    ended_in_time: bool,
+}
+
+/// What has to follow an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follow {
+    Nothing,
+    /// The key may have been set behind its release: the node gets another one.
+    Release,
+    /// The release has no definite answer. It is owed to the node until its key has expired.
+    Owe {
+        until: Duration,
+    },
+}
+
+impl Ledger {
+    /// Of an attempt to set one key, or several, for this long.
+    pub(crate) fn new(has_several: bool, ttl: Duration) -> Self {
+        Self {
+            has_several,
+            longest_ttl: ttl,
+            ..Self::default()
+        }
+    }
+
+    /// Goes on with the lock of a lease. Its key may be at all nodes. Those that had not granted it
+    /// when the lease was made may not have answered by then.
+    pub(crate) fn take_over(&mut self, all: NodeSet, granted: NodeSet, now: Duration) {
+        self.touched = all;
+        self.granted = match mutant!(LeaseDoubtfulKeysVote) {
+            true => all,
+            false => granted,
+        };
+        if self.granted != all {
+            self.unsettle(now);
+        }
+    }
+
+    /// A command that may set the key is about to be sent. Returns whether it may be: not once
+    /// the lock is over, since it would run behind its own release.
+    pub(crate) fn begins(&mut self, node: usize) -> bool {
+        if !self.is_over {
+            self.touched = self.touched.with(node);
+        }
+        !self.is_over
+    }
+
+    /// The command that [began](Self::begins) is on its way. If the lock ended meanwhile, its
+    /// release may have overtaken the command.
+    pub(crate) fn is_sent(&mut self, node: usize) {
+        if self.is_over {
+            self.behind = self.behind.with(node);
+        }
+    }
+
+    /// A command that sets the key again is about to be sent.
+    pub(crate) fn heals(&mut self, now: Duration) {
+        self.unsettle(now);
+    }
+
+    /// A node answered a command that sets the key.
+    pub(crate) fn acquire_answered(
+        &mut self,
+        node: usize,
+        answer: &Result<AcquireAnswer, NodeError>,
+        now: impl FnOnce() -> Duration,
+    ) -> Follow {
+        // Of several keys that could not be set again, some may be there still.
+        let may_have_others = self.has_several && self.valid_until.is_some();
+        let may_be_set = match answer {
+            Ok(AcquireAnswer::Granted) => {
+                self.granted = self.granted.with(node);
+                true
+            }
+            Ok(AcquireAnswer::Refused(_)) => {
+                self.lacks(node, may_have_others);
+                false
+            }
+            Err(error) if error.kind() == NodeErrorKind::NotSent => {
+                self.lacks(node, may_have_others);
+                false
+            }
+            // A cluster that refuses several keys at once has set none of them.
+            Err(error) if error.is_cross_slot() => {
+                self.lacks(node, false);
+                false
+            }
+            Err(_) => {
+                self.unsettle(now());
+                true
+            }
+        };
+        // A release that has its answer already went before, against the rules.
+        let may_be_left = self.behind.contains(node) || !self.touched.contains(node);
+        match self.is_over && may_be_set && may_be_left {
+            true => Follow::Release,
+            false => Follow::Nothing,
+        }
+    }
+
+    /// A node answered an extension that began at `now`. Returns whether its yes counts: not while the key that it
+    /// speaks of is unsettled.
+    pub(crate) fn extend_answered(
+        &mut self,
+        node: usize,
+        answer: KeyAnswer,
+        now: Duration,
+    ) -> bool {
+        let is_settled =
+            self.granted.contains(node) || mutant!(DoubtfulKeysVote) || now >= self.settled_at;
+        let counts = answer == KeyAnswer::Ours && is_settled;
+        self.granted = match counts {
+            true => self.granted.with(node),
+            false => self.granted.without(node),
+        };
+        counts
+    }
+
+    /// A node answered a release, or failed to. A release without a definite answer is sent again
+    /// until it has one, or the key has expired.
+    pub(crate) fn release_answered(
+        &mut self,
+        node: usize,
+        answer: &Result<KeyAnswer, NodeError>,
+        now: impl FnOnce() -> Duration,
+    ) -> Follow {
+        // Without an answer the key was ours for certain only if the validity had not ended.
+        let was_ours = match answer {
+            Ok(answer) => *answer == KeyAnswer::Ours,
+            Err(_) => self.ended_in_time,
+        };
+        if was_ours {
+            self.released = self.released.with(node);
+        }
+        match answer {
+            Ok(_) => {
+                self.lacks(node, false);
+                Follow::Nothing
+            }
+            Err(_) if mutant!(DebtsForgotten) => Follow::Nothing,
+            Err(_) => Follow::Owe {
+                until: now().saturating_add(self.longest_ttl),
+            },
+        }
+    }
+
+    /// A quorum granted the lock at `now`. Returns whether it is held: not if it ended meanwhile, by
+    /// a shutdown.
+    pub(crate) fn is_won(&mut self, now: Duration, valid_until: Duration, hold: Duration) -> bool {
+        if self.is_over {
+            return false;
+        }
+        if !hold.is_zero() {
+            self.hold_until = now.saturating_add(hold);
+        }
+        if self.granted != self.touched {
+            self.unsettle(now);
+        }
+        self.valid_until = Some(valid_until);
+        true
+    }
+
+    /// Keys of the lock get a ttl of this length.
+    pub(crate) fn note_ttl(&mut self, ttl: Duration) {
+        self.longest_ttl = self.longest_ttl.max(ttl);
+    }
+
+    /// Even a release keeps the keys until then.
+    pub(crate) fn hold_until(&mut self, until: Duration) {
+        self.hold_until = until;
+    }
+
+    /// A quorum extended the lock.
+    pub(crate) fn is_extended(&mut self, valid_until: Duration) {
+        self.valid_until = self.valid_until.max(Some(valid_until));
+    }
+
+    /// From now on nothing begins that sets a key. Returns whether the lock was not over before.
+    pub(crate) fn end(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_over, true)
+    }
+
+    /// A release of the held lock begins.
+    pub(crate) fn end_by_release(&mut self, now: Duration) {
+        self.ended_in_time |= !self.remaining_at(now).is_zero();
+        self.is_over = true;
+    }
+
+    /// The attempt failed: only what was granted by now is released. (A mutant alone does that.)
+    pub(crate) fn forget_late_grants(&mut self) {
+        self.touched = self.granted;
+    }
+
+    /// What is left at `now` of the time in which the lock can be relied on.
+    pub(crate) fn remaining_at(&self, now: Duration) -> Duration {
+        match self.valid_until {
+            Some(until) if !self.is_over => until.saturating_sub(now),
+            _ => Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn held_until(&self) -> Duration {
+        self.hold_until
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn touched(&self) -> NodeSet {
+        self.touched
+    }
+
+    pub(crate) fn granted(&self) -> NodeSet {
+        self.granted
+    }
+
+    pub(crate) fn released(&self) -> NodeSet {
+        self.released
+    }
+
+    /// The node does not have the key, though perhaps others of the same lock.
+    fn lacks(&mut self, node: usize, may_have_others: bool) {
+        self.granted = self.granted.without(node);
+        if !may_have_others {
+            self.touched = self.touched.without(node);
+        }
+    }
+
+    fn unsettle(&mut self, now: Duration) {
+        self.settled_at = self.settled_at.max(now.saturating_add(UNSETTLED));
+    }
+}
+
+#[cfg(test)]
+mod tests;

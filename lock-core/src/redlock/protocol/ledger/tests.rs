@@ -1,0 +1,268 @@
+use super::*;
+use crate::redlock::protocol::Holder;
+
+const MS: Duration = Duration::from_millis(1);
+const TTL: Duration = Duration::from_secs(30);
+
+type Answer = Result<AcquireAnswer, NodeError>;
+
+fn refused() -> Answer {
+    let token = Some(b"other".to_vec());
+    Ok(AcquireAnswer::Refused(Some(Holder { token, ttl: None })))
+}
+
+fn broken<T>() -> Result<T, NodeError> {
+    Err(NodeError::connection("broken"))
+}
+
+fn not_sent() -> Answer {
+    Err(NodeError::not_sent("paused"))
+}
+
+fn cross_slot() -> Answer {
+    Err(NodeError::server(
+        "CROSSSLOT Keys in request don't hash to the same slot",
+    ))
+}
+
+fn set(nodes: &[usize]) -> NodeSet {
+    nodes.iter().copied().fold(NodeSet::EMPTY, NodeSet::with)
+}
+
+fn at_zero() -> Duration {
+    Duration::ZERO
+}
+
+/// An attempt that has sent its command to nodes 0, 1 and 2.
+fn asked(has_several: bool) -> Ledger {
+    let mut ledger = Ledger::new(has_several, TTL);
+    for node in 0..3 {
+        assert!(ledger.begins(node));
+        ledger.is_sent(node);
+    }
+    ledger
+}
+
+/// A lock that nodes 0 and 1 granted, and that is valid for 100 ms.
+fn held() -> Ledger {
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+    }
+    ledger.acquire_answered(2, &refused(), at_zero);
+    assert!(ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO));
+    ledger
+}
+
+#[test]
+fn a_key_may_be_where_a_command_went_until_a_definite_answer() {
+    let table: [(Answer, bool, &[usize]); 5] = [
+        // answer of node 0, then: is it granted, and where may keys be
+        (Ok(AcquireAnswer::Granted), true, &[0, 1, 2]),
+        (refused(), false, &[1, 2]),
+        (not_sent(), false, &[1, 2]),
+        (cross_slot(), false, &[1, 2]),
+        (broken(), false, &[0, 1, 2]),
+    ];
+    for (answer, is_granted, touched) in table {
+        let mut ledger = asked(false);
+        let follow = ledger.acquire_answered(0, &answer, at_zero);
+        assert_eq!(follow, Follow::Nothing, "{answer:?}");
+        assert_eq!(ledger.granted().contains(0), is_granted, "{answer:?}");
+        assert_eq!(ledger.touched(), set(touched), "{answer:?}");
+    }
+}
+
+#[test]
+fn of_several_keys_that_could_not_be_set_again_some_may_be_there() {
+    for (answer, touched) in [(refused(), true), (not_sent(), true), (cross_slot(), false)] {
+        let mut ledger = asked(true);
+        ledger.acquire_answered(0, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+        ledger.acquire_answered(0, &answer, at_zero);
+        assert!(!ledger.granted().contains(0), "{answer:?}");
+        assert_eq!(ledger.touched().contains(0), touched, "{answer:?}");
+    }
+}
+
+#[test]
+fn nothing_that_sets_a_key_begins_once_the_lock_is_over() {
+    let mut ledger = Ledger::new(false, TTL);
+    assert!(ledger.end());
+    assert!(!ledger.end(), "the second end is no news");
+    assert!(!ledger.begins(0));
+    assert!(ledger.touched().is_empty());
+}
+
+#[test]
+fn a_late_grant_is_released_unless_a_release_is_sure_to_follow_it() {
+    let granted = || Ok(AcquireAnswer::Granted);
+    // Sent before the end: the release that the end brings follows it.
+    let mut ledger = asked(false);
+    ledger.end();
+    assert_eq!(
+        ledger.acquire_answered(0, &granted(), at_zero),
+        Follow::Nothing
+    );
+
+    // The end came between the decision to send it and the send: its release may have overtaken it.
+    for (answer, follow) in [
+        (granted(), Follow::Release),
+        (broken(), Follow::Release),
+        (refused(), Follow::Nothing),
+        (not_sent(), Follow::Nothing),
+        (cross_slot(), Follow::Nothing),
+    ] {
+        let mut ledger = Ledger::new(false, TTL);
+        assert!(ledger.begins(0));
+        ledger.end();
+        ledger.is_sent(0);
+        assert_eq!(
+            ledger.acquire_answered(0, &answer, at_zero),
+            follow,
+            "{answer:?}"
+        );
+    }
+
+    // The release has its answer already, so it went before.
+    let mut ledger = asked(false);
+    ledger.end();
+    ledger.release_answered(0, &Ok(KeyAnswer::Missing), at_zero);
+    assert_eq!(
+        ledger.acquire_answered(0, &granted(), at_zero),
+        Follow::Release
+    );
+}
+
+#[test]
+fn a_late_grant_of_a_lock_that_is_held_counts() {
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+    }
+    ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    let follow = ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted), at_zero);
+    assert_eq!(
+        (follow, ledger.granted()),
+        (Follow::Nothing, NodeSet::all(3))
+    );
+}
+
+#[test]
+fn a_lock_that_ended_meanwhile_is_not_won() {
+    let mut ledger = asked(false);
+    ledger.end();
+    assert!(!ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO));
+    assert_eq!(ledger.remaining_at(Duration::ZERO), Duration::ZERO);
+}
+
+#[test]
+fn the_validity_never_goes_back_and_ends_with_the_lock() {
+    let mut ledger = held();
+    assert_eq!(ledger.remaining_at(40 * MS), 60 * MS);
+    ledger.is_extended(150 * MS);
+    ledger.is_extended(120 * MS);
+    assert_eq!(ledger.remaining_at(100 * MS), 50 * MS);
+    assert_eq!(ledger.remaining_at(150 * MS), Duration::ZERO);
+    ledger.end();
+    assert_eq!(ledger.remaining_at(100 * MS), Duration::ZERO);
+}
+
+#[test]
+fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
+    let yes = KeyAnswer::Ours;
+    // Node 2 refused, and is not touched: its yes counts at once.
+    assert!(held().extend_answered(2, yes, MS));
+
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+    }
+    ledger.acquire_answered(2, &broken(), at_zero);
+    ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    assert!(ledger.extend_answered(0, yes, MS));
+    assert!(!ledger.extend_answered(2, yes, UNSETTLED - MS));
+    assert!(ledger.extend_answered(2, yes, UNSETTLED));
+    // From then on it is known to hold the key.
+    assert!(ledger.granted().contains(2));
+
+    // Setting it again makes it unsettled anew, where it is not known to be.
+    ledger.extend_answered(2, KeyAnswer::Missing, UNSETTLED);
+    assert!(!ledger.granted().contains(2));
+    ledger.heals(UNSETTLED);
+    assert!(!ledger.extend_answered(2, yes, UNSETTLED * 2 - MS));
+}
+
+#[test]
+fn a_win_before_all_answers_leaves_the_others_unsettled() {
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+    }
+    ledger.is_won(5 * MS, 100 * MS, Duration::ZERO);
+    assert!(!ledger.extend_answered(2, KeyAnswer::Ours, 5 * MS));
+    assert!(ledger.extend_answered(2, KeyAnswer::Ours, 5 * MS + UNSETTLED));
+}
+
+#[test]
+fn a_lease_counts_where_it_was_granted_and_may_be_anywhere() {
+    let mut ledger = Ledger::new(false, TTL);
+    ledger.take_over(NodeSet::all(3), set(&[0, 1]), MS);
+    assert_eq!(ledger.touched(), NodeSet::all(3));
+    assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
+    assert!(!ledger.extend_answered(2, KeyAnswer::Ours, MS));
+}
+
+#[test]
+fn a_release_without_a_definite_answer_is_owed_until_the_longest_ttl_has_passed() {
+    let mut ledger = held();
+    ledger.note_ttl(2 * TTL);
+    ledger.note_ttl(TTL);
+    ledger.end_by_release(MS);
+    assert_eq!(
+        ledger.release_answered(0, &broken(), || MS),
+        Follow::Owe {
+            until: MS + 2 * TTL
+        }
+    );
+    assert!(ledger.touched().contains(0));
+    for answer in [KeyAnswer::Ours, KeyAnswer::Missing, KeyAnswer::Foreign] {
+        let mut ledger = ledger.clone();
+        assert_eq!(
+            ledger.release_answered(0, &Ok(answer), at_zero),
+            Follow::Nothing
+        );
+        assert_eq!(ledger.touched(), set(&[1]), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_release_has_taken_the_key_or_may_have_if_it_began_in_time() {
+    let table = [
+        // began at, answer, then: is the key taken
+        (MS, Ok(KeyAnswer::Ours), true),
+        (MS, Ok(KeyAnswer::Missing), false),
+        (MS, Ok(KeyAnswer::Foreign), false),
+        (MS, broken(), true),
+        (100 * MS, broken(), false),
+        (100 * MS, Ok(KeyAnswer::Ours), true),
+    ];
+    for (began, answer, is_taken) in table {
+        let mut ledger = held();
+        ledger.end_by_release(began);
+        ledger.release_answered(0, &answer, at_zero);
+        assert_eq!(
+            ledger.released().contains(0),
+            is_taken,
+            "{began:?} {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_promise_to_keep_the_lock_counts_from_the_moment_it_was_won() {
+    let mut ledger = asked(false);
+    ledger.is_won(7 * MS, 100 * MS, 50 * MS);
+    assert_eq!(ledger.held_until(), 57 * MS);
+    assert_eq!(held().held_until(), Duration::ZERO);
+}

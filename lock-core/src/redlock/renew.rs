@@ -1,0 +1,512 @@
+//! Automatic extension: one task for all locks of a `Redlock`, and one command to each node for many
+//! of them.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::acquisition::Acquisition;
+use super::calls::{Call, Calls, Done, Probe};
+use super::engine::Engine;
+use super::extend::set_again;
+use super::fanout::{FanOut, Operation, Rest};
+use super::nodes::Nodes;
+use super::protocol::{
+    Admission, ExtendVerdict, KeyAnswer, NodeSet, Renewal, RenewalRound, Step, slot,
+};
+use super::release::settle;
+use super::renewals::Renewable;
+use crate::error::Loss;
+use crate::node::{Command, ExtendEntry, NodeError, Operation as NodeOperation};
+use crate::runtime::{BoxFuture, Runtime};
+use crate::trace;
+
+/// Extends the lock from now on, until it is released, lost, or held for the longest time.
+pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
+    if lock.renew(&engine.renewals, renewal) {
+        serve(engine, &lock.runtime);
+    }
+}
+
+/// Goes on where a runtime ended. Costs next to nothing if none did.
+pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+    if engine.renewals.take_over_if_unserved() {
+        serve(engine, runtime);
+    }
+}
+
+fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+    let was_taken = Arc::new(AtomicBool::new(false));
+    let renewer = Renewer {
+        engine: Arc::clone(engine),
+        runtime: Arc::clone(runtime),
+        rounds: FuturesUnordered::new(),
+        timer: None,
+        is_done: false,
+        was_taken: Arc::clone(&was_taken),
+    };
+    runtime.spawn(Box::pin(renewer.run()));
+    was_taken.store(true, Ordering::SeqCst);
+}
+
+/// The one task that extends the locks of a `Redlock`. It ends when there are none.
+struct Renewer {
+    engine: Arc<Engine>,
+    runtime: Arc<dyn Runtime>,
+    rounds: FuturesUnordered<BoxFuture<'static, ()>>,
+    timer: Option<(Duration, BoxFuture<'static, ()>)>,
+    /// It has left the queue: another task may serve it by now.
+    is_done: bool,
+    /// Its runtime has taken it, and has not dropped it at once as one that has ended does.
+    was_taken: Arc<AtomicBool>,
+}
+
+impl Renewer {
+    async fn run(mut self) {
+        loop {
+            let now = self.runtime.now();
+            loop {
+                let batch = self.engine.renewals.take_due(now);
+                if batch.is_empty() {
+                    break;
+                }
+                let round = renew(Arc::clone(&self.engine), Arc::clone(&self.runtime), batch);
+                self.rounds.push(Box::pin(round));
+            }
+            if poll_fn(|cx| self.poll_work(cx)).await {
+                return;
+            }
+        }
+    }
+
+    /// Ready with whether all is done, or when there may be something to do.
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        while let Poll::Ready(Some(())) = self.rounds.poll_next_unpin(cx) {}
+        // Wakers are foreign code, which must not run under the mutex.
+        let waker = cx.waker().clone();
+        let (due, before) = {
+            let mut queue = self.engine.renewals.queue();
+            let due = queue.first_due();
+            if due.is_none() && self.rounds.is_empty() {
+                queue.is_served = false;
+                self.is_done = true;
+                return Poll::Ready(true);
+            }
+            (due, queue.waker.replace(waker))
+        };
+        drop(before);
+        let Some(due) = due else {
+            return Poll::Pending;
+        };
+        if self.timer.as_ref().is_none_or(|(until, _)| *until != due) {
+            let left = due.saturating_sub(self.runtime.now());
+            self.timer = Some((due, self.runtime.sleep(left)));
+        }
+        let timer = self.timer.as_mut().map(|(_, sleep)| sleep.as_mut());
+        if timer.is_none_or(|sleep| sleep.poll(cx).is_pending()) {
+            return Poll::Pending;
+        }
+        self.timer = None;
+        Poll::Ready(false)
+    }
+}
+
+impl Drop for Renewer {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        // Its runtime ended. Another lock's goes on, or the next use of the `Redlock`.
+        let (waker, waiting) = {
+            let mut queue = self.engine.renewals.queue();
+            queue.is_served = false;
+            // If the runtime did not even take it, the caller of `spawn` goes on.
+            let waiting = match self.was_taken.load(Ordering::SeqCst) {
+                true => queue.all(),
+                false => Vec::new(),
+            };
+            (queue.waker.take(), waiting)
+        };
+        drop(waker);
+        for lock in waiting {
+            if !self.engine.renewals.take_over_if_unserved() {
+                return;
+            }
+            serve(&self.engine, &lock.runtime);
+        }
+    }
+}
+
+/// Extends the locks once, and sees to it that each is extended again when it is due.
+async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Arc<Acquisition>>) {
+    let started = runtime.now();
+    // Nothing is sent for what has ended: it would only keep others out.
+    locks.retain(|lock| is_held(lock, started));
+    if locks.is_empty() {
+        return;
+    }
+    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, started);
+    let mut fan_out = FanOut::new(renewing, &runtime, started);
+    fan_out.decide().await;
+    fan_out.operation.trace();
+    // Late answers count for the next round.
+    fan_out.finish().await;
+}
+
+/// Returns whether the lock is held still; the loss of one that has run out is told.
+fn is_held(lock: &Acquisition, now: Duration) -> bool {
+    let is_over = lock.is_over();
+    if !lock.remaining_at(now).is_zero()
+        || mutant!(RenewalRevives)
+        || (mutant!(RenewalOutlivesRelease) && is_over)
+    {
+        return true;
+    }
+    if !is_over {
+        lock.tell_of(Loss::Expired);
+    }
+    false
+}
+
+/// One round of extensions of many locks.
+struct Renewing {
+    engine: Arc<Engine>,
+    runtime: Arc<dyn Runtime>,
+    locks: Vec<Arc<Acquisition>>,
+    entries: Arc<[ExtendEntry]>,
+    round: RenewalRound,
+    /// The locks whose verdict has been carried out, each with the end of the validity that it got.
+    decided: Vec<Option<Duration>>,
+    /// The nodes that are asked slot by slot.
+    by_slot: BTreeMap<usize, BySlot>,
+    started: Duration,
+    node_timeout: Duration,
+}
+
+/// What a node of a cluster is asked: a command for each slot.
+struct BySlot {
+    /// The places of the entries of each command.
+    slots: Vec<Vec<usize>>,
+    answers: Vec<KeyAnswer>,
+    /// The number of commands that have no answer yet.
+    open: usize,
+    error: Option<NodeError>,
+    /// Ends with the last of them.
+    probe: Option<Probe>,
+}
+
+impl Renewing {
+    fn new(
+        engine: Arc<Engine>,
+        runtime: Arc<dyn Runtime>,
+        locks: Vec<Arc<Acquisition>>,
+        started: Duration,
+    ) -> Self {
+        let entries = |lock: &Arc<Acquisition>| {
+            let ttl = lock.timing.ttl;
+            lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
+        };
+        Self {
+            decided: vec![None; locks.len()],
+            entries: locks.iter().flat_map(entries).collect(),
+            round: RenewalRound::new(engine.nodes.quorum()),
+            by_slot: BTreeMap::new(),
+            node_timeout: locks[0].timing.node_timeout,
+            engine,
+            runtime,
+            locks,
+            started,
+        }
+    }
+
+    fn nodes(&self) -> &Arc<Nodes> {
+        &self.engine.nodes
+    }
+
+    fn trace(&self) {
+        let extended = |until: &&Option<Duration>| until.is_some_and(|until| !until.is_zero());
+        let took = self.runtime.now().saturating_sub(self.started);
+        trace::renewed(
+            self.locks.len(),
+            self.decided.iter().filter(extended).count(),
+            took,
+        );
+    }
+
+    /// Adds the commands to a node: one, or one for each slot.
+    fn ask_node(
+        &mut self,
+        node: usize,
+        command: &Command,
+        within: Duration,
+        probe: Option<Probe>,
+        calls: &mut Calls,
+    ) {
+        if self.nodes().all[node]
+            .wants_one_slot
+            .load(Ordering::Relaxed)
+        {
+            return self.ask_by_slot(node, within, probe, calls);
+        }
+        calls.push(Call {
+            probe,
+            ..Call::other(self.nodes(), node, command.clone(), within)
+        });
+    }
+
+    fn ask_by_slot(
+        &mut self,
+        node: usize,
+        within: Duration,
+        probe: Option<Probe>,
+        calls: &mut Calls,
+    ) {
+        let mut slots = BTreeMap::<u16, Vec<usize>>::new();
+        for (place, entry) in self.entries.iter().enumerate() {
+            slots.entry(slot(&entry.key)).or_default().push(place);
+        }
+        let slots: Vec<_> = slots.into_values().collect();
+        for (part, places) in slots.iter().enumerate() {
+            let entries = places.iter().map(|place| self.entries[*place].clone());
+            let command = Command::from(NodeOperation::Extend {
+                entries: entries.collect(),
+            });
+            calls.push(Call {
+                part,
+                ..Call::other(self.nodes(), node, command, within)
+            });
+        }
+        let by_slot = BySlot {
+            open: slots.len(),
+            answers: vec![KeyAnswer::Missing; self.entries.len()],
+            slots,
+            error: None,
+            probe,
+        };
+        self.by_slot.insert(node, by_slot);
+    }
+
+    /// The answers of a node about all entries, once it has given all of them.
+    fn answers(
+        &mut self,
+        done: &Done,
+        calls: &mut Calls,
+    ) -> Option<Result<Vec<KeyAnswer>, NodeError>> {
+        let node = done.node;
+        let Some(by_slot) = self.by_slot.get_mut(&node) else {
+            let answers = done.key_answers(self.entries.len());
+            if answers.as_ref().is_err_and(NodeError::is_cross_slot) {
+                // Nothing ran. From now on the node is asked slot by slot.
+                self.nodes().all[node]
+                    .wants_one_slot
+                    .store(true, Ordering::Relaxed);
+                self.ask_by_slot(node, done.within, None, calls);
+                return None;
+            }
+            return Some(answers);
+        };
+        let places = &by_slot.slots[done.part];
+        match done.key_answers(places.len()) {
+            Ok(answers) => {
+                for (place, answer) in places.iter().zip(answers) {
+                    by_slot.answers[*place] = answer;
+                }
+            }
+            Err(error) => by_slot.error = by_slot.error.take().or(Some(error)),
+        }
+        by_slot.open -= 1;
+        if by_slot.open > 0 {
+            return None;
+        }
+        by_slot.probe = None;
+        Some(match by_slot.error.take() {
+            Some(error) => Err(error),
+            None => Ok(mem::take(&mut by_slot.answers)),
+        })
+    }
+
+    /// Takes the answers of a node. They count for the next round where this one is decided.
+    fn handle_answers(
+        &mut self,
+        node: usize,
+        answers: Result<Vec<KeyAnswer>, NodeError>,
+        calls: &mut Calls,
+    ) {
+        let answers = match answers {
+            Ok(answers) => answers,
+            // A failure tells nothing about any lock.
+            Err(error) => return self.round.ballots.record(node, Err(error)),
+        };
+        let mut rest = &answers[..];
+        let mut votes = Vec::with_capacity(self.locks.len());
+        for (place, lock) in self.locks.iter().enumerate() {
+            // A lock that stands for several keys has to have all of them.
+            let keys = lock.keys.as_slice().len();
+            let Some(own) = rest.split_off(..keys) else {
+                break;
+            };
+            let Some(answer) = own.iter().copied().reduce(KeyAnswer::worse) else {
+                break;
+            };
+            let decided = self.decided[place];
+            let now = match decided {
+                None => self.started,
+                Some(_) => self.runtime.now(),
+            };
+            let counts = lock.ledger().extend_answered(node, answer, now);
+            votes.push((answer != KeyAnswer::Ours || counts).then_some(answer));
+            if answer == KeyAnswer::Missing
+                && let Some(valid_until) = decided.filter(|until| !until.is_zero())
+            {
+                set_again(lock, node, lock.timing, valid_until, calls);
+            }
+        }
+        self.round.ballots.record(node, Ok(votes));
+    }
+
+    /// Carries out the verdicts that are certain by now.
+    fn carry_out(&mut self, calls: &mut Calls) {
+        for place in 0..self.locks.len() {
+            if self.decided[place].is_none()
+                && let Some(verdict) = self.round.verdict(place)
+            {
+                self.decided[place] = Some(self.conclude(place, verdict, calls));
+            }
+        }
+    }
+
+    /// Carries one verdict out. Returns until when the lock is ours by it.
+    fn conclude(&self, place: usize, verdict: ExtendVerdict, calls: &mut Calls) -> Duration {
+        let lock = &self.locks[place];
+        let now = self.runtime.now();
+        let Some(renewed) = lock.renewed() else {
+            return Duration::ZERO;
+        };
+        // What ended meanwhile is not revived.
+        let left = lock.remaining_at(now);
+        if left.is_zero() && !mutant!(RenewalRevives) {
+            is_held(lock, now);
+            return Duration::ZERO;
+        }
+        match verdict {
+            ExtendVerdict::Extended => {
+                let started = match mutant!(RenewalFromReplies) {
+                    true => now,
+                    false => self.started,
+                };
+                let valid_until = started.saturating_add(lock.timing.validity);
+                lock.ledger().is_extended(valid_until);
+                for node in self.round.missing(place).iter() {
+                    set_again(lock, node, lock.timing, valid_until, calls);
+                }
+                self.put(lock, self.started.saturating_add(renewed.renewal.interval));
+                valid_until
+            }
+            ExtendVerdict::Lost => {
+                lock.lose();
+                Duration::ZERO
+            }
+            ExtendVerdict::Unavailable => {
+                let retry_at = renewed.renewal.retry_at(now, left, self.node_timeout);
+                if let Some(at) = retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
+                    self.put(lock, at);
+                }
+                Duration::ZERO
+            }
+        }
+    }
+
+    fn put(&self, lock: &Arc<Acquisition>, due: Duration) {
+        if self.engine.renewals.put(lock, due) {
+            serve(&self.engine, &lock.runtime);
+        }
+    }
+}
+
+impl Operation for Renewing {
+    type Verdict = ();
+
+    fn step(&self) -> Step<()> {
+        let unasked = self.round.ballots.unasked();
+        if !unasked.is_empty() {
+            return Step::Ask(unasked);
+        }
+        match self.round.ballots.next_deadline() {
+            Some(until) if self.decided.iter().any(Option::is_none) => Step::Wait(until),
+            _ => Step::Decided(()),
+        }
+    }
+
+    fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
+        // One command for all nodes, so that backends encode it only once.
+        let command = Command::from(NodeOperation::Extend {
+            entries: Arc::clone(&self.entries),
+        });
+        for node in nodes.iter() {
+            let within = self.nodes().within(node, self.node_timeout);
+            let admission = self.nodes().all[node].admit(now, within);
+            let probe = match admission {
+                Admission::Go => None,
+                Admission::Probe => Some(Probe::new(self.nodes(), node)),
+                Admission::Skip => {
+                    // One command at a time finds out how it is: no more wait for it, however long.
+                    let error = NodeError::not_sent("not asked: an earlier call has had no answer");
+                    self.round.ballots.record(node, Err(error));
+                    continue;
+                }
+            };
+            // A node that has never answered has longer to connect. Another try is not put off for it.
+            let patience = match mutant!(RenewalWaitsForConnects) {
+                true => within,
+                false => self.node_timeout,
+            };
+            self.round.ballots.ask(node, now, patience);
+            self.ask_node(node, &command, within, probe, calls);
+        }
+        self.carry_out(calls);
+    }
+
+    fn take(&mut self, done: Done, calls: &mut Calls) {
+        // Of a key that was set again.
+        if done.lock.is_some() {
+            return settle(done, calls);
+        }
+        if let Some(answers) = self.answers(&done, calls) {
+            self.handle_answers(done.node, answers, calls);
+            self.carry_out(calls);
+        }
+    }
+
+    fn pass_time(&mut self, now: Duration, calls: &mut Calls) {
+        for node in self.round.ballots.expire(now).iter() {
+            let node = &self.engine.nodes.all[node];
+            // The call of one that connects says so itself when its time is over.
+            if node.has_answered() {
+                node.overdue(self.node_timeout);
+            }
+        }
+        self.carry_out(calls);
+    }
+
+    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+        Box::new(settle)
+    }
+}
+
+impl Drop for Renewing {
+    fn drop(&mut self) {
+        // The runtime ended in the middle of the round: what is undecided is due again.
+        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+            if decided.is_none() {
+                self.put(lock, self.started);
+            }
+        }
+    }
+}
