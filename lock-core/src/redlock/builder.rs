@@ -4,19 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Redlock;
 use super::engine::Engine;
 use super::node::LockNode;
 use super::nodes::Nodes;
-use super::protocol::{NodeSet, Quorum, Renewal};
+use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
 use crate::error::BuildError;
 use crate::node::RedisNode;
-use crate::request::MAX_HOLD;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
-/// Builds a [`Redlock`]. Everything is checked in [`build`](Self::build), without IO.
+/// Builds a [`Redlock`](crate::Redlock). Everything is checked in [`build`](Self::build), without IO.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,18 +39,10 @@ pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
     nodes: Vec<Arc<N>>,
     /// The same nodes, as the engine knows them.
     members: Vec<LockNode>,
-    prefix: Vec<u8>,
+    /// `None` is a majority.
     quorum: Option<usize>,
-    ttl: Duration,
-    max_wait: Option<Duration>,
-    retry: RetryPolicy,
-    node_timeout: Option<Duration>,
-    connect_timeout: Duration,
-    drift_factor: f64,
-    auto_extend: bool,
-    extend_interval: Option<Duration>,
-    max_hold: Duration,
-    runtime: Option<Arc<dyn Runtime>>,
+    /// Not checked yet, and with a quorum that stands for the one above.
+    settings: Settings,
 }
 
 impl<N: RedisNode> RedlockBuilder<N> {
@@ -96,25 +86,15 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         Self {
             nodes: Vec::new(),
             members: Vec::new(),
-            prefix: Vec::new(),
             quorum: None,
-            ttl: Duration::from_secs(30),
-            max_wait: Some(Duration::from_secs(10)),
-            retry: RetryPolicy::default(),
-            node_timeout: None,
-            connect_timeout: Duration::from_secs(1),
-            drift_factor: 0.01,
-            auto_extend: false,
-            extend_interval: None,
-            max_hold: MAX_HOLD,
-            runtime: None,
+            settings: Settings::default(),
         }
     }
 
     /// The prefix of each resource in its key. Defaults to nothing, so that these locks and those of
     /// other libraries with the same key exclude each other.
     pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
-        self.prefix = prefix.as_ref().to_vec();
+        self.settings.prefix = prefix.as_ref().to_vec();
         self
     }
 
@@ -127,41 +107,41 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
 
     /// The ttl of requests that set none. Defaults to 30 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.settings.ttl = ttl;
         self
     }
 
     /// The longest wait of requests that set none; `None` waits without a limit. Defaults to 10 s.
     pub fn max_wait(mut self, max_wait: impl Into<Option<Duration>>) -> Self {
-        self.max_wait = max_wait.into();
+        self.settings.max_wait = max_wait.into();
         self
     }
 
     /// The pauses between attempts of requests that set none. Defaults to delays from 5 ms
     /// doubling to 200 ms, with full jitter.
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.retry = retry;
+        self.settings.retry = retry;
         self
     }
 
     /// How long a node may take to answer before it counts as failed. Defaults to a tenth of the
     /// ttl, at most 100 ms.
     pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
-        self.node_timeout = Some(node_timeout);
+        self.settings.node_timeout = Some(node_timeout);
         self
     }
 
     /// How long a node that has never answered may take instead, because its client has to connect
     /// first. Defaults to 1 s; a longer node timeout takes precedence.
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
-        self.connect_timeout = connect_timeout;
+        self.settings.connect_timeout = connect_timeout;
         self
     }
 
     /// By how much the rates of any two clocks may differ, as a fraction. Defaults to 0.01, that is
     /// 1 %.
     pub fn drift_factor(mut self, drift_factor: f64) -> Self {
-        self.drift_factor = drift_factor;
+        self.settings.drift_factor = drift_factor;
         self
     }
 
@@ -170,7 +150,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     ///
     /// [`LockRequest::auto_extend`]: crate::LockRequest::auto_extend
     pub fn auto_extend(mut self, auto_extend: bool) -> Self {
-        self.auto_extend = auto_extend;
+        self.settings.auto_extend = auto_extend;
         self
     }
 
@@ -179,14 +159,14 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     ///
     /// [`LockRequest::extend_interval`]: crate::LockRequest::extend_interval
     pub fn extend_interval(mut self, interval: Duration) -> Self {
-        self.extend_interval = Some(interval);
+        self.settings.extend_interval = Some(interval);
         self
     }
 
     /// For how long, from its acquisition on, a lock is extended automatically, see
     /// [`LockRequest::max_hold`](crate::LockRequest::max_hold). Defaults to one hour.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = max_hold;
+        self.settings.max_hold = max_hold;
         self
     }
 
@@ -194,66 +174,24 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
-        self.runtime = Some(runtime);
+        self.settings.runtime = Some(runtime);
         self
     }
 
-    /// Checks the settings and makes the lock. Nothing is sent.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] names the value that cannot work.
-    pub fn build(self) -> Result<Redlock<N>, BuildError> {
-        let settings = self.settings()?;
-        Ok(Redlock {
-            engine: Arc::new(Engine::new(Nodes {
-                all: self.members.into(),
-                settings,
-            })),
-            nodes: self.nodes.into(),
-        })
-    }
-
-    fn settings(&self) -> Result<Settings, BuildError> {
+    /// Checks everything, and returns what a lock is made of.
+    pub(super) fn checked(mut self) -> Result<(Engine, Vec<Arc<N>>), BuildError> {
         self.check_nodes()?;
         let nodes = self.nodes.len();
-        let quorum = match self.quorum {
+        self.settings.quorum = match self.quorum {
             Some(quorum) => Quorum::new(quorum, nodes)?,
             None => Quorum::majority(nodes),
         };
-        if !(0.0..1.0).contains(&self.drift_factor) {
-            let factor = self.drift_factor;
-            return Err(BuildError::DriftFactor { factor });
-        }
-        for (setting, value) in [
-            ("node_timeout", self.node_timeout),
-            ("connect_timeout", Some(self.connect_timeout)),
-        ] {
-            if value == Some(Duration::ZERO) {
-                return Err(BuildError::ZeroTimeout { setting });
-            }
-        }
-        let settings = Settings {
-            prefix: self.prefix.clone(),
-            quorum,
-            ttl: self.ttl,
-            max_wait: self.max_wait,
-            retry: self.retry,
-            node_timeout: self.node_timeout,
-            connect_timeout: self.connect_timeout,
-            drift_factor: self.drift_factor,
-            auto_extend: self.auto_extend,
-            extend_interval: self.extend_interval,
-            max_hold: self.max_hold,
-            runtime: self.runtime.clone(),
+        self.settings.check()?;
+        let nodes = Nodes {
+            all: self.members.into(),
+            settings: self.settings,
         };
-        let timing = settings.timing(self.ttl)?;
-        if self.auto_extend {
-            Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
-        }
-        // With a prefix that leaves no room for the shortest resource, no request could work.
-        settings.key(&Arc::from(*b"r"))?;
-        Ok(settings)
+        Ok((Engine::new(nodes), self.nodes))
     }
 
     fn check_nodes(&self) -> Result<(), BuildError> {

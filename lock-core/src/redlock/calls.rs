@@ -50,7 +50,6 @@ pub(crate) struct Done {
     pub(crate) purpose: Purpose,
     pub(crate) lock: Option<Arc<Acquisition>>,
     pub(crate) part: usize,
-    pub(crate) within: Duration,
     pub(crate) result: Result<Reply, NodeError>,
     command: Command,
 }
@@ -102,7 +101,6 @@ impl Call {
             purpose: self.purpose,
             lock: self.lock,
             part: self.part,
-            within: self.within,
             result,
             command: self.command,
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calls::{Call, Calls, Done};
-use super::fanout::{FanOut, Operation, Rest};
+use super::fanout::{FanOut, Operation};
 use super::nodes::Nodes;
 use super::protocol::{Debt, NodeSet, Step};
 use crate::node::Command;
@@ -130,7 +130,7 @@ impl Drop for Collector {
     }
 }
 
-/// Some owed releases on their way to one node.
+/// Some owed releases on their way to one node. If the runtime ends, the collector has noted them.
 struct Collecting {
     nodes: Arc<Nodes>,
     /// Those that have no definite answer, by their part.
@@ -170,12 +170,5 @@ impl Operation for Collecting {
         if done.result.is_ok() {
             self.open[done.part] = None;
         }
-    }
-
-    fn pass_time(&mut self, _now: Duration, _calls: &mut Calls) {}
-
-    fn leave(&mut self, _calls: &mut Calls) -> Rest {
-        // Its runtime ended: the collector has noted what was sent.
-        Box::new(|_, _| ())
     }
 }

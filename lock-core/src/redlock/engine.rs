@@ -19,6 +19,8 @@ pub(crate) struct Engine {
     pub(crate) renewals: Arc<Renewals<Acquisition>>,
     /// Nodes have refused a command with keys of several slots, as those of a cluster do.
     is_one_by_one: AtomicBool,
+    /// The same for automatic extensions.
+    is_by_slot: AtomicBool,
 }
 
 impl Engine {
@@ -28,6 +30,7 @@ impl Engine {
             registry: Arc::default(),
             renewals: Arc::default(),
             is_one_by_one: AtomicBool::new(false),
+            is_by_slot: AtomicBool::new(false),
         }
     }
 
@@ -43,5 +46,15 @@ impl Engine {
     /// From now on they are.
     pub(crate) fn goes_one_by_one(&self) {
         self.is_one_by_one.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether locks whose keys are in several slots are extended by several commands.
+    pub(crate) fn wants_by_slot(&self) -> bool {
+        self.is_by_slot.load(Ordering::Relaxed)
+    }
+
+    /// From now on they are. Returns whether that is news.
+    pub(crate) fn goes_by_slot(&self) -> bool {
+        !self.is_by_slot.swap(true, Ordering::Relaxed)
     }
 }

@@ -25,12 +25,14 @@ pub(crate) trait Operation {
     /// Takes an answer, and adds the calls that must follow it.
     fn take(&mut self, done: Done, calls: &mut Calls);
 
-    /// Gives up nodes that took too long.
-    fn pass_time(&mut self, now: Duration, calls: &mut Calls);
+    /// Gives up nodes that took too long. By default none ever does.
+    fn pass_time(&mut self, _now: Duration, _calls: &mut Calls) {}
 
-    /// The operation ends with calls under way, decided or not. Adds the calls that must follow, and
-    /// says what becomes of the answers that nobody waits for.
-    fn leave(&mut self, calls: &mut Calls) -> Rest;
+    /// The operation ends, decided or not, perhaps with calls under way. Adds the calls that must
+    /// follow, and says what becomes of the answers that nobody waits for: by default they are dropped.
+    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+        Box::new(|_, _| ())
+    }
 }
 
 /// Takes the answers that nobody waits for, and adds the calls that must follow them.

@@ -212,6 +212,21 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     }
 }
 
+impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
+    /// Checks the settings and makes the lock. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] names the value that cannot work.
+    pub fn build(self) -> Result<Redlock<N>, BuildError> {
+        let (engine, nodes) = self.checked()?;
+        Ok(Redlock {
+            engine: Arc::new(engine),
+            nodes: nodes.into(),
+        })
+    }
+}
+
 #[async_trait]
 impl<N: RedisNode + ?Sized> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {

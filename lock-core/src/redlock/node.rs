@@ -33,8 +33,6 @@ pub(crate) struct LockNode {
     pub(super) is_collecting: AtomicBool,
     /// That task ended with its runtime.
     pub(super) is_abandoned: AtomicBool,
-    /// It refused a command with keys of several slots, as nodes of a cluster do.
-    pub(super) wants_one_slot: AtomicBool,
 }
 
 impl LockNode {
@@ -47,7 +45,6 @@ impl LockNode {
             debts: Mutex::default(),
             is_collecting: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
-            wants_one_slot: AtomicBool::new(false),
         }
     }
 

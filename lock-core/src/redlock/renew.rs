@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -19,7 +18,7 @@ use super::extend::set_again;
 use super::fanout::{FanOut, Operation, Rest};
 use super::nodes::Nodes;
 use super::protocol::{
-    Admission, ExtendVerdict, KeyAnswer, NodeSet, Renewal, RenewalRound, Step, slot,
+    Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, Renewal, RenewalRound, Step, slot,
 };
 use super::release::settle;
 use super::renewals::Renewable;
@@ -77,13 +76,27 @@ impl Renewer {
                 if batch.is_empty() {
                     break;
                 }
-                let round = renew(Arc::clone(&self.engine), Arc::clone(&self.runtime), batch);
-                self.rounds.push(Box::pin(round));
+                for locks in self.by_command(batch) {
+                    let round = renew(Arc::clone(&self.engine), Arc::clone(&self.runtime), locks);
+                    self.rounds.push(Box::pin(round));
+                }
             }
             if poll_fn(|cx| self.poll_work(cx)).await {
                 return;
             }
         }
+    }
+
+    /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it.
+    fn by_command(&self, locks: Vec<Arc<Acquisition>>) -> Vec<Vec<Arc<Acquisition>>> {
+        if !self.engine.wants_by_slot() {
+            return vec![locks];
+        }
+        let mut slots = BTreeMap::<u16, Vec<_>>::new();
+        for lock in locks {
+            slots.entry(slot(lock.keys.first())).or_default().push(lock);
+        }
+        slots.into_values().collect()
     }
 
     /// Ready with whether all is done, or when there may be something to do.
@@ -184,22 +197,10 @@ struct Renewing {
     round: RenewalRound,
     /// The locks whose verdict has been carried out, each with the end of the validity that it got.
     decided: Vec<Option<Duration>>,
-    /// The nodes that are asked slot by slot.
-    by_slot: BTreeMap<usize, BySlot>,
+    /// The first node of a cluster has refused keys of several slots: they are tried again at once.
+    is_refused: bool,
     started: Duration,
     node_timeout: Duration,
-}
-
-/// What a node of a cluster is asked: a command for each slot.
-struct BySlot {
-    /// The places of the entries of each command.
-    slots: Vec<Vec<usize>>,
-    answers: Vec<KeyAnswer>,
-    /// The number of commands that have no answer yet.
-    open: usize,
-    error: Option<NodeError>,
-    /// Ends with the last of them.
-    probe: Option<Probe>,
 }
 
 impl Renewing {
@@ -215,9 +216,9 @@ impl Renewing {
         };
         Self {
             decided: vec![None; locks.len()],
+            is_refused: false,
             entries: locks.iter().flat_map(entries).collect(),
             round: RenewalRound::new(engine.nodes.quorum()),
-            by_slot: BTreeMap::new(),
             node_timeout: locks[0].timing.node_timeout,
             engine,
             runtime,
@@ -240,122 +241,17 @@ impl Renewing {
         );
     }
 
-    /// Adds the commands to a node: one, or one for each slot.
-    fn ask_node(
-        &mut self,
-        node: usize,
-        command: &Command,
-        within: Duration,
-        probe: Option<Probe>,
-        calls: &mut Calls,
-    ) {
-        if self.nodes().all[node]
-            .wants_one_slot
-            .load(Ordering::Relaxed)
-        {
-            return self.ask_by_slot(node, within, probe, calls);
-        }
-        calls.push(Call {
-            probe,
-            ..Call::other(self.nodes(), node, command.clone(), within)
-        });
-    }
-
-    fn ask_by_slot(
-        &mut self,
-        node: usize,
-        within: Duration,
-        probe: Option<Probe>,
-        calls: &mut Calls,
-    ) {
-        let mut slots = BTreeMap::<u16, Vec<usize>>::new();
-        for (place, entry) in self.entries.iter().enumerate() {
-            slots.entry(slot(&entry.key)).or_default().push(place);
-        }
-        let slots: Vec<_> = slots.into_values().collect();
-        for (part, places) in slots.iter().enumerate() {
-            let entries = places.iter().map(|place| self.entries[*place].clone());
-            let command = Command::from(NodeOperation::Extend {
-                entries: entries.collect(),
-            });
-            calls.push(Call {
-                part,
-                ..Call::other(self.nodes(), node, command, within)
-            });
-        }
-        let by_slot = BySlot {
-            open: slots.len(),
-            answers: vec![KeyAnswer::Missing; self.entries.len()],
-            slots,
-            error: None,
-            probe,
-        };
-        self.by_slot.insert(node, by_slot);
-    }
-
-    /// The answers of a node about all entries, once it has given all of them.
-    fn answers(
-        &mut self,
-        done: &Done,
-        calls: &mut Calls,
-    ) -> Option<Result<Vec<KeyAnswer>, NodeError>> {
-        let node = done.node;
-        let Some(by_slot) = self.by_slot.get_mut(&node) else {
-            let answers = done.key_answers(self.entries.len());
-            if answers.as_ref().is_err_and(NodeError::is_cross_slot) {
-                // Nothing ran. From now on the node is asked slot by slot.
-                self.nodes().all[node]
-                    .wants_one_slot
-                    .store(true, Ordering::Relaxed);
-                self.ask_by_slot(node, done.within, None, calls);
-                return None;
-            }
-            return Some(answers);
-        };
-        let places = &by_slot.slots[done.part];
-        match done.key_answers(places.len()) {
-            Ok(answers) => {
-                for (place, answer) in places.iter().zip(answers) {
-                    by_slot.answers[*place] = answer;
-                }
-            }
-            Err(error) => by_slot.error = by_slot.error.take().or(Some(error)),
-        }
-        by_slot.open -= 1;
-        if by_slot.open > 0 {
-            return None;
-        }
-        by_slot.probe = None;
-        Some(match by_slot.error.take() {
-            Some(error) => Err(error),
-            None => Ok(mem::take(&mut by_slot.answers)),
-        })
-    }
-
-    /// Takes the answers of a node. They count for the next round where this one is decided.
-    fn handle_answers(
-        &mut self,
-        node: usize,
-        answers: Result<Vec<KeyAnswer>, NodeError>,
-        calls: &mut Calls,
-    ) {
-        let answers = match answers {
-            Ok(answers) => answers,
-            // A failure tells nothing about any lock.
-            Err(error) => return self.round.ballots.record(node, Err(error)),
-        };
-        let mut rest = &answers[..];
+    /// Takes the votes of a node. They count for the next round where this one is decided.
+    fn votes(&self, node: usize, answers: &[KeyAnswer], calls: &mut Calls) -> Vec<KeyVote> {
+        let mut rest = answers;
         let mut votes = Vec::with_capacity(self.locks.len());
-        for (place, lock) in self.locks.iter().enumerate() {
+        for (lock, decided) in self.locks.iter().zip(&self.decided) {
             // A lock that stands for several keys has to have all of them.
-            let keys = lock.keys.as_slice().len();
-            let Some(own) = rest.split_off(..keys) else {
+            let own = rest.split_off(..lock.keys.as_slice().len());
+            let own = own.unwrap_or_default().iter().copied();
+            let Some(answer) = own.reduce(KeyAnswer::worse) else {
                 break;
             };
-            let Some(answer) = own.iter().copied().reduce(KeyAnswer::worse) else {
-                break;
-            };
-            let decided = self.decided[place];
             let now = match decided {
                 None => self.started,
                 Some(_) => self.runtime.now(),
@@ -368,7 +264,7 @@ impl Renewing {
                 set_again(lock, node, lock.timing, valid_until, calls);
             }
         }
-        self.round.ballots.record(node, Ok(votes));
+        votes
     }
 
     /// Carries out the verdicts that are certain by now.
@@ -411,6 +307,10 @@ impl Renewing {
             }
             ExtendVerdict::Lost => {
                 lock.lose();
+                Duration::ZERO
+            }
+            ExtendVerdict::Unavailable if self.is_refused => {
+                self.put(lock, now);
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable => {
@@ -468,7 +368,10 @@ impl Operation for Renewing {
                 false => self.node_timeout,
             };
             self.round.ballots.ask(node, now, patience);
-            self.ask_node(node, &command, within, probe, calls);
+            calls.push(Call {
+                probe,
+                ..Call::other(self.nodes(), node, command.clone(), within)
+            });
         }
         self.carry_out(calls);
     }
@@ -478,10 +381,17 @@ impl Operation for Renewing {
         if done.lock.is_some() {
             return settle(done, calls);
         }
-        if let Some(answers) = self.answers(&done, calls) {
-            self.handle_answers(done.node, answers, calls);
-            self.carry_out(calls);
-        }
+        let votes = match done.key_answers(self.entries.len()) {
+            Ok(answers) => Ok(self.votes(done.node, &answers, calls)),
+            Err(error) => {
+                if error.is_cross_slot() {
+                    self.is_refused |= self.engine.goes_by_slot();
+                }
+                Err(error)
+            }
+        };
+        self.round.ballots.record(done.node, votes);
+        self.carry_out(calls);
     }
 
     fn pass_time(&mut self, now: Duration, calls: &mut Calls) {

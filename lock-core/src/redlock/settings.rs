@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::protocol::{Keys, Patience, Quorum, Renewal, Timing};
-use crate::error::InvalidInput;
-use crate::request::{LockRequest, MaxWait, check_len};
+use crate::error::{BuildError, InvalidInput};
+use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};
 
-/// The settings of one lock, validated.
+/// The settings of one lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) prefix: Vec<u8>,
@@ -38,7 +38,49 @@ pub(crate) struct Plan {
     pub(crate) renewal: Option<Renewal>,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: Vec::new(),
+            quorum: Quorum::majority(1),
+            ttl: Duration::from_secs(30),
+            max_wait: Some(Duration::from_secs(10)),
+            retry: RetryPolicy::default(),
+            node_timeout: None,
+            connect_timeout: Duration::from_secs(1),
+            drift_factor: 0.01,
+            auto_extend: false,
+            extend_interval: None,
+            max_hold: MAX_HOLD,
+            runtime: None,
+        }
+    }
+}
+
 impl Settings {
+    /// Checks what every request takes from the settings.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        if !(0.0..1.0).contains(&self.drift_factor) {
+            let factor = self.drift_factor;
+            return Err(BuildError::DriftFactor { factor });
+        }
+        for (setting, value) in [
+            ("node_timeout", self.node_timeout),
+            ("connect_timeout", Some(self.connect_timeout)),
+        ] {
+            if value == Some(Duration::ZERO) {
+                return Err(BuildError::ZeroTimeout { setting });
+            }
+        }
+        let timing = self.timing(self.ttl)?;
+        if self.auto_extend {
+            Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
+        }
+        // With a prefix that leaves no room for the shortest resource, no request could work.
+        self.key(&Arc::from(*b"r"))?;
+        Ok(())
+    }
+
     pub(crate) fn timing(&self, ttl: Duration) -> Result<Timing, InvalidInput> {
         Timing::new(ttl, self.drift_factor, self.node_timeout)
     }

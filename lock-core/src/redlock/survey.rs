@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::calls::{Call, Calls, Done};
 use super::engine::Engine;
-use super::fanout::{FanOut, Operation, Rest};
+use super::fanout::{FanOut, Operation};
 use super::nodes::Nodes;
 use super::protocol::{Ballots, KeyAnswer, NodeSet, Step};
 use crate::error::{ForceReleaseError, InvalidInput};
@@ -127,9 +127,5 @@ impl Operation for Survey {
 
     fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
         self.replies.expire(now);
-    }
-
-    fn leave(&mut self, _calls: &mut Calls) -> Rest {
-        Box::new(|_, _| ())
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use ledger::{Follow, Ledger};
 pub(crate) use node_set::NodeSet;
 pub(crate) use quorum::Quorum;
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};
-pub(crate) use renewal::{Renewal, RenewalRound};
+pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
 pub(crate) use replies::{AcquireAnswer, Holder, KeyAnswer};
 pub(crate) use slot::slot;
 pub(crate) use timing::Timing;
