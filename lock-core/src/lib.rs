@@ -39,8 +39,8 @@
 //!   [`LockRequest`] or a name, to get a [`LockGuard`].
 //! - [`Redlock`] is the algorithm, with its [builder](RedlockBuilder).
 //! - [`tick`] has jobs that run once per tick of a schedule, on one of several instances.
-//! - [`node`] is for backend authors, [`custom`] for authors of locks of another kind, [`runtime`]
-//!   for custom executors.
+//! - [`backend`] and [`node`] are for backend authors, [`custom`] for authors of locks of another kind,
+//!   [`runtime`] for custom executors.
 //!
 //! # What it logs
 //!

@@ -26,11 +26,11 @@ pub use token::Token;
 
 /// Sends commands to one Redis server.
 ///
-/// This is the whole interface between the algorithm and a Redis client. A backend for a client
-/// sends [`Command::args`], turns the answer into a [`Reply`] and a failure into a [`NodeError`];
-/// most of its code is for keeping the rules below when a connection breaks. The suite
-/// `lock_testkit::conformance!` checks them. Implementations carry `#[async_trait]` of the crate
-/// `async-trait`.
+/// This is the whole interface between the algorithm and a Redis client. A backend sends
+/// [`Command::args`], and turns the answer into a [`Reply`] or a [`NodeError`]. Most of its work is to
+/// keep the rules below when a connection breaks, so [`backend`](crate::backend) does that for any
+/// client that can connect and send. The suite `lock_testkit::conformance!` checks the rules.
+/// Implementations carry `#[async_trait]` of the crate `async-trait`.
 ///
 /// A wrapper around another node is the simplest one:
 ///

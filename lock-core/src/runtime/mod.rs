@@ -68,13 +68,13 @@ pub fn ambient() -> Arc<dyn Runtime> {
     }
 }
 
-/// Runs foreign code; a panic in it goes no further than the panic hook. `None` if it panicked.
+/// Runs foreign code, and returns `None` if it panics: the panic goes no further than the panic hook.
 pub(crate) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
-    // What it left half done is its own and is not used again.
+    // Whatever it left half done belongs to it and is not used again.
     match catch_unwind(AssertUnwindSafe(foreign)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            // The payload is foreign too, and its drop may panic with another one. That one is
+            // The payload is foreign too, and its drop may panic with another payload. That one is
             // leaked, since this could go on for ever.
             if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
                 std::mem::forget(another);
@@ -84,7 +84,7 @@ pub(crate) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Which of the runtimes that [`ambient`] chooses between, without holding on to it.
+/// Names one of the runtimes between which [`ambient`] chooses, without keeping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AmbientId {
     #[cfg(feature = "tokio")]
@@ -93,7 +93,7 @@ pub(crate) enum AmbientId {
 }
 
 impl AmbientId {
-    /// That of the runtime which [`ambient`] finds.
+    /// Names the runtime that [`ambient`] finds.
     pub(crate) fn current() -> Self {
         #[cfg(feature = "tokio")]
         if let Ok(handle) = ::tokio::runtime::Handle::try_current() {
@@ -102,7 +102,7 @@ impl AmbientId {
         Self::Thread
     }
 
-    /// Whether the caller runs on this runtime.
+    /// Returns whether the caller runs on this runtime.
     pub(crate) fn is_current(self) -> bool {
         self == Self::current()
     }

@@ -15,8 +15,8 @@ use futures::executor::enter;
 
 use super::{BoxFuture, Runtime, contain, system};
 
-/// The longest wait of a timer. Its clock stops while the system is suspended, and ours does not, so
-/// a long wait is cut to look at the latter.
+/// The longest wait of a timer. Its clock stops while the system is suspended and ours does not, so a
+/// long wait is cut into pieces, to look at the latter.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The runtime for programs without tokio: one thread that runs tasks and timers.
@@ -117,7 +117,7 @@ impl Runtime for ThreadRuntime {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        // The payload of a panic is foreign too, and its drop may panic with another one.
+        // The payload of a panic is foreign too, and its drop may panic with another payload.
         let contained = AssertUnwindSafe(task).catch_unwind().map(|end| {
             contain(|| drop(end));
         });
@@ -137,7 +137,7 @@ impl fmt::Display for BlockOnError {
 
 impl Error for BlockOnError {}
 
-/// Ready at the deadline; `None` lies beyond the end of the clock.
+/// Waits for the deadline, for ever if it is beyond the end of the clock (`None`).
 async fn sleep_until(deadline: Option<Duration>) {
     let Some(deadline) = deadline else {
         return pending().await;
@@ -151,7 +151,7 @@ async fn sleep_until(deadline: Option<Duration>) {
     }
 }
 
-/// Starts the thread that runs the tasks, unless it runs already.
+/// Starts the thread that runs the tasks, unless it already runs.
 fn start_thread() {
     static IS_STARTED: AtomicBool = AtomicBool::new(false);
     if IS_STARTED.load(Ordering::Relaxed) || IS_STARTED.swap(true, Ordering::Relaxed) {
@@ -166,7 +166,7 @@ fn start_thread() {
 fn run_tasks() {
     // Nothing that a task may do can block this thread.
     let _entered = enter();
-    // A task that panics does so in its own containment; a waker of a timer, or the drop of a task,
+    // A task that panics is contained. A panic in the waker of a timer, or in the drop of a task,
     // would end the thread.
     while catch_unwind(|| async_io::block_on(TASKS.run(pending::<()>()))).is_err() {}
 }

@@ -1,4 +1,4 @@
-//! What runs the checks: an async runtime.
+//! The async runtimes that run checks.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use lock_core::Runtime;
 use lock_core::runtime::{BoxFuture, ThreadRuntime};
 
-/// The async runtime that checks run on, and what is checked with them.
+/// The async runtime on which checks run, together with the nodes and locks that they check.
 ///
-/// Bring your own for a client that needs another one than those here.
+/// Implement it for a client that needs a runtime other than those here.
 pub trait Driver: Debug + Send + Sync + 'static {
-    /// Runs a check to its end, in the context of a runtime started for it.
+    /// Runs a check to its end, in the context of a runtime that was started for it.
     ///
-    /// The runtime may be reused. Background tasks of the check need not survive it.
+    /// The runtime may be used again. Background tasks of the check need not outlive it.
     fn block_on(&self, check: BoxFuture<'_, ()>);
 
-    /// The runtime's timers, tasks and clock, called inside [`block_on`](Self::block_on).
+    /// Returns the runtime's timers, tasks and clock. Called inside [`block_on`](Self::block_on).
     fn runtime(&self) -> Arc<dyn Runtime>;
 }
 
-/// No async runtime: the check runs on the thread that called it, timers and background tasks on
+/// Runs checks without an async runtime: on the calling thread, with timers and background tasks on
 /// the [`ThreadRuntime`] of `lock-core`.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
@@ -56,7 +56,7 @@ mod with_tokio {
 
     use super::Driver;
 
-    /// Tokio: a runtime of its own for each check.
+    /// Runs each check on a tokio runtime of its own.
     #[derive(Clone, Debug)]
     pub struct TokioDriver {
         kind: Kind,
@@ -86,8 +86,8 @@ mod with_tokio {
             }
         }
 
-        /// A current-thread runtime whose clock is paused: timers take no time. Not for anything
-        /// that talks to a real server.
+        /// A current-thread runtime whose clock is paused, so that timers take no time. It is not for
+        /// anything that talks to a real server.
         #[must_use]
         pub fn paused() -> Self {
             Self { kind: Kind::Paused }
@@ -109,7 +109,7 @@ mod with_tokio {
             };
             match runtime {
                 Ok(runtime) => runtime.block_on(check),
-                // It belongs to a test, whose way to fail this is.
+                // This belongs to a test, and a test fails by panicking.
                 Err(error) => panic!("cannot start a tokio runtime: {error}"),
             }
         }
@@ -133,7 +133,7 @@ mod with_smol {
 
     use super::Driver;
 
-    /// smol: its global executor and its timers.
+    /// Runs checks on smol's global executor, with its timers.
     #[derive(Clone, Copy, Debug, Default)]
     #[non_exhaustive]
     pub struct SmolDriver;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// What a check comes to.
+/// The result of a check.
 pub type CheckResult<T = ()> = Result<T, Failure>;
 
 /// Why a check failed: what it expected and what it found.
@@ -14,21 +14,21 @@ pub struct Failure {
     found: String,
 }
 
-/// Whose fault a [`Failure`] is.
+/// What a [`Failure`] says about the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
     /// The rule is broken.
     Broken,
-    /// The harness has no way to do what the check needs.
+    /// The harness cannot do what the check needs.
     Unsupported,
-    /// The check could not be carried out, for instance because no server could be started. It says
-    /// nothing about the rule.
+    /// The check could not be carried out, for instance because the server could not be started. This
+    /// says nothing about the rule.
     Setup,
 }
 
 impl Failure {
-    /// The rule is broken: this was expected, and that was found.
+    /// Makes a failure of a broken rule: what was expected, and what was found.
     pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Broken,
@@ -37,8 +37,8 @@ impl Failure {
         }
     }
 
-    /// The harness cannot do `what`. A check that fails so belongs under `unsupported`, with a
-    /// reason.
+    /// Makes a failure of a harness that cannot do `what`. A check that fails like this belongs under
+    /// `unsupported`, with a reason.
     pub fn unsupported(what: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Unsupported,
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// The check could not be carried out.
+    /// Makes a failure of a check that could not be carried out.
     pub fn setup(what: impl fmt::Display, error: &(dyn Error + 'static)) -> Self {
         Self {
             kind: FailureKind::Setup,
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// Whose fault it is.
+    /// What the failure says about the rule.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.kind
@@ -90,7 +90,7 @@ impl From<crate::ServerError> for Failure {
     }
 }
 
-/// An error and its causes in one line.
+/// Returns an error and its causes as one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -8,13 +8,13 @@
 ///         MyNode::new(target.url())
 ///     }),
 ///     unsupported: {
-///         resp3_replies_are_read_as_those_of_resp2: "the client knows RESP2 alone",
+///         resp3_replies_are_read_as_those_of_resp2: "the client only knows RESP2",
 ///     },
 /// }
 /// ```
 ///
 /// `harness` is evaluated for each test. A check under `unsupported` becomes an ignored test with
-/// that reason; with `--include-ignored` it runs and has to fail. A name that is no check, or that
+/// that reason; with `--include-ignored` it runs and has to fail. A name that is not a check, or that
 /// of a check that every node has to pass, does not compile:
 ///
 /// ```compile_fail
@@ -55,8 +55,9 @@ macro_rules! conformance {
 /// }
 /// ```
 ///
-/// A check with a second process starts the test program again for this one test: the same
-/// harness, made anew there, [joins](crate::conformance::LockHarness::join) the first one's world.
+/// A check that needs a second process starts the test program again for this one test. The same
+/// harness is made there again, and [joins](crate::conformance::LockHarness::join) the world of the
+/// first one.
 #[macro_export]
 macro_rules! lock_conformance {
     (harness: $harness:expr $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?) => {
@@ -69,7 +70,8 @@ macro_rules! lock_conformance {
     };
 }
 
-/// The tests of either suite. The first argument is a dollar sign, for the macros made in here.
+/// Makes the tests of either suite. The first argument is a dollar sign, for the macros that it
+/// defines.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_tests {
@@ -81,7 +83,7 @@ macro_rules! __conformance_tests {
             concat!("unsupported: the check `", stringify!($name), "` is required of everybody"),
         );)*
 
-        // Which arm matches decides whether a check is declared unsupported.
+        // The arm that matches decides whether a check is declared unsupported.
         macro_rules! __conformance_test {
             $(($name) => {
                 #[test]

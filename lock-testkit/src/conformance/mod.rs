@@ -1,4 +1,4 @@
-//! Conformance suites: for whoever writes a backend, or a lock of another kind.
+//! Conformance suites, for authors of backends and of locks of another kind.
 //!
 //! The [`node`] suite checks anything that implements [`RedisNode`](lock_core::RedisNode) against
 //! its numbered rules, the [`lock`] suite anything that implements

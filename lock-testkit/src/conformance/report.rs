@@ -6,7 +6,7 @@ use std::fmt;
 use super::rule::Rule;
 use super::run::Outcome;
 
-/// What came of all checks of a suite. Displays as a table of rules.
+/// The outcomes of all checks of a suite. It displays as a table of rules.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Report {
@@ -25,13 +25,14 @@ impl Report {
         &self.outcomes
     }
 
-    /// Names that were declared unsupported and are no checks.
+    /// Names that were declared unsupported and are not checks.
     #[must_use]
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// Whether every check is as it should be, and what was declared unsupported exists.
+    /// Returns whether every check passed, or failed as declared, and every name that was declared
+    /// unsupported exists.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.unknown.is_empty() && self.outcomes.iter().all(Outcome::is_good)

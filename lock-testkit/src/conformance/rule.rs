@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A numbered rule of [`RedisNode`](lock_core::RedisNode) (N) or
-/// [`DistributedLock`](lock_core::DistributedLock) (L), as it stands in their docs.
+/// [`DistributedLock`](lock_core::DistributedLock) (L), as their docs state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[allow(
@@ -43,7 +43,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// What the rule asks, in one line.
+    /// The rule in one line.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

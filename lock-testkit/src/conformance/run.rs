@@ -1,4 +1,4 @@
-//! Runs one check, with a deadline, and says what came of it.
+//! Runs one check, with a deadline, and reports its outcome.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,10 +10,11 @@ use std::time::Duration;
 use super::failure::{CheckResult, Failure, FailureKind};
 use super::rule::Rule;
 
-/// A check takes seconds at most; a machine that is busy with other tests needs longer.
+/// The time after which a check counts as hung. It takes seconds at most; a machine that is busy with
+/// other tests needs longer.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What a check is called, and what it stands for.
+/// A check's name and rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckInfo {
@@ -21,11 +22,11 @@ pub struct CheckInfo {
     pub name: &'static str,
     /// The rule that is broken if it fails.
     pub rule: Rule,
-    /// Whether it cannot be declared unsupported.
+    /// Whether every implementation has to pass it, so that it cannot be declared unsupported.
     pub required: bool,
 }
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -46,8 +47,8 @@ impl Outcome {
         }
     }
 
-    /// Whether this is as it should be: a check passes; one that is declared unsupported fails, in
-    /// whatever way, a set-up that went wrong excepted.
+    /// Returns whether the outcome is the right one: the check passed, or it is declared unsupported
+    /// and failed, in any way except that it could not be carried out.
     #[must_use]
     pub fn is_good(&self) -> bool {
         match (&self.unsupported, &self.result) {
@@ -57,7 +58,7 @@ impl Outcome {
         }
     }
 
-    /// Ends a test: panics unless all is as it should be.
+    /// Ends a test: panics unless the outcome is good.
     pub(crate) fn assert_good(&self) {
         assert!(self.is_good(), "{self}");
         println!("{self}");
@@ -118,7 +119,7 @@ pub(crate) fn with_deadline(
                 format!("panic: {}", text_of(&*panic)),
             ))
         });
-        // Nobody listens any more if the deadline has passed.
+        // After the deadline the result is no longer received.
         sender.send(result).ok();
     };
     // A thread that hangs cannot be ended: it stays until the test process ends.

@@ -1,4 +1,4 @@
-//! What the suites have in common.
+//! Parts that both suites have in common.
 
 use super::failure::{CheckResult, Failure};
 use super::report::Report;
@@ -32,7 +32,7 @@ pub(crate) fn run_all<C>(
     )
 }
 
-/// Stops the compiler unless the name is that of a check that may be declared unsupported.
+/// Fails to compile unless the name is that of a check that may be declared unsupported.
 #[doc(hidden)]
 pub const fn declare_unsupported(
     checks: &[(&str, bool)],
@@ -70,7 +70,7 @@ const fn is_equal(a: &str, b: &str) -> bool {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct TestCase {
-    /// Where the test stands, by `module_path!`.
+    /// The module of the test, by `module_path!`.
     pub module: &'static str,
     /// The name of the test and the check.
     pub name: &'static str,
@@ -78,7 +78,7 @@ pub struct TestCase {
     pub unsupported: Option<&'static str>,
 }
 
-/// Whether the word before a check in a list says that it is required.
+/// Returns whether the word before a check in a list says that it is required.
 macro_rules! is_required {
     (required) => {
         true

@@ -1,5 +1,4 @@
-//! The second process of checks that need one, as it sees itself: the same program, started again
-//! to play a part.
+//! The second process of a check, seen from inside: the same program, started again to play a part.
 
 use std::convert::Infallible;
 use std::env;
@@ -19,16 +18,16 @@ use super::harness::LockHarness;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, TestCase};
 
-/// Tells a process that it is a child, and its part.
+/// The variable that tells a process that it is a child, and its part.
 pub(super) const PART: &str = "LOCK_TESTKIT_CHILD";
 
-/// Where a child finds the world of its parent.
+/// The variable with the address of the parent's world.
 pub(super) const WORLD: &str = "LOCK_TESTKIT_WORLD";
 
-/// By which call of `run_all` the child was asked for.
+/// The variable with the number of the call of `run_all` that asked for the child.
 pub(super) const RUN: &str = "LOCK_TESTKIT_RUN";
 
-/// What comes before the words that a child says: a test runner prints other things too.
+/// The mark before the words of a child: a test runner prints other things too.
 pub(super) const SAYS: &str = "lock-testkit child: ";
 
 /// The name that children lock.
@@ -37,7 +36,7 @@ pub(crate) const NAME: &str = "shared by processes";
 /// How a child is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Again {
-    /// Not at all.
+    /// It cannot be started.
     Nothing,
     /// As this one test.
     Test(TestCase),
@@ -45,12 +44,12 @@ pub(crate) enum Again {
     Program(usize),
 }
 
-/// What a child does.
+/// The part that a child plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Acquires the lock with this ttl, and keeps it until it is killed.
     Hold(Duration),
-    /// Says that it is ready, waits for a word, and then adds one to the number in a file, so many
+    /// Says that it is ready, waits for a word, and then adds one to the number in a file, this many
     /// times, each time under the lock.
     Count(u32, PathBuf),
 }
@@ -83,8 +82,8 @@ impl Again {
         Self::Program(RUNS.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// If this process is a child, plays its part and ends the process. Says whether it is a
-    /// child that is meant for a later call.
+    /// If this process is a child, plays its part and ends the process. Returns whether it is a child
+    /// that is meant for a later call.
     pub(crate) fn play_child(self, harness: &Arc<dyn LockHarness>) -> bool {
         let (Ok(part), Ok(world)) = (env::var(PART), env::var(WORLD)) else {
             return false;
@@ -132,10 +131,10 @@ async fn play(
             for _ in 0..times {
                 let guard = acquired(&lock, LockRequest::new(NAME)).await?;
                 let count = read_count(&path)?;
-                // So long that two processes meet, though one of them starts later.
+                // Long enough for two processes to meet, although one of them starts later.
                 runtime.sleep(Duration::from_millis(5)).await;
                 write_count(&path, count + 1)?;
-                // An outage, for which a busy machine is enough, is made good when it is dropped.
+                // An outage, which a busy machine is enough for, is made up for when the guard is dropped.
                 if let Err(error @ ReleaseError::NotHeld) = guard.release().await {
                     return Err(Failure::new("a release", chain(&error)));
                 }
@@ -161,8 +160,8 @@ pub(crate) fn read_count(path: &Path) -> CheckResult<u64> {
     count.map_err(|error| Failure::setup("read a number", &error))
 }
 
-/// Always as many digits, over those that stand there: a lock that is broken shall make the
-/// count wrong, and not the file.
+/// Writes a fixed number of digits over those in the file, so that a broken lock makes the count
+/// wrong, but does not break the file.
 pub(crate) fn write_count(path: &Path, count: u64) -> CheckResult {
     let options = fs::OpenOptions::new()
         .write(true)
@@ -173,25 +172,25 @@ pub(crate) fn write_count(path: &Path, count: u64) -> CheckResult {
     written.map_err(|error| Failure::setup("write a counter", &error))
 }
 
-/// A test runner may have printed half a line before.
+/// Says something to the parent. A test runner may have printed half a line before.
 fn say(words: &str) {
     let mut out = io::stdout().lock();
     let said = writeln!(out, "\n{SAYS}{words}").and_then(|()| out.flush());
-    // Without a parent to speak to there is nothing to do here.
+    // Without a parent there is nothing to do here.
     if said.is_err() {
         process::exit(1);
     }
 }
 
-/// Hears the word of the parent, and ends the process when there is no parent any more, which
-/// keeps our input open for as long as it lives.
+/// Waits for the word of the parent, and ends the process when the parent is gone, which keeps our
+/// input open for as long as it lives.
 fn listen_to_the_parent() -> oneshot::Receiver<()> {
     let (sender, go) = oneshot::channel();
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         let heard = input.read_line(&mut String::new());
         if matches!(heard, Ok(read) if read > 0) {
-            // Not every part waits for it.
+            // Not every part waits for the word.
             sender.send(()).ok();
         }
         let ended = input.read_to_end(&mut Vec::new());

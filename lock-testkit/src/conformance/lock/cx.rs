@@ -1,4 +1,4 @@
-//! What a check of a lock has in hand.
+//! The tools of a check of a lock.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,17 +15,17 @@ use super::process::Child;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Driver, Failure};
 
-/// How often a condition is looked at that becomes true by itself.
+/// The time between two looks at a condition that becomes true by itself.
 pub(crate) const POLL: Duration = Duration::from_millis(5);
 
-/// How long something may take that has no reason to take long.
+/// How long something may take that should not take long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The lifetime of locks that shall not end during a check.
+/// The lifetime of locks that are not to end during a check.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-/// How often a lock is asked again that says that its nodes did not answer: on a busy machine
-/// that may happen while all is well.
+/// How often a lock is asked again whose nodes did not answer: on a busy machine this may happen
+/// although they are healthy.
 pub(crate) const TRIES: u32 = 20;
 
 /// What a check of a lock works with: a world of its own, and a lock in it.
@@ -65,7 +65,7 @@ impl LockCx {
         &self.lock
     }
 
-    /// Another one, as a rival process has it.
+    /// Makes another lock, such as a rival process would have.
     pub(crate) async fn rival(&self) -> CheckResult<Arc<dyn DistributedLock>> {
         self.bed.lock().await
     }
@@ -82,13 +82,13 @@ impl LockCx {
         self.bed.pass(time).await;
     }
 
-    /// A random number below `end`.
+    /// Returns a random number below `end`.
     pub(crate) fn below(&self, end: u64) -> u64 {
         let [a, b, c, d, ..] = self.runtime.random();
         u64::from(u32::from_le_bytes([a, b, c, d])) % end
     }
 
-    /// Fails unless the future ends before a time so long that only a hang meets it.
+    /// Fails unless the future ends within a time so long that only a hang reaches it.
     pub(crate) async fn ends<T>(
         &self,
         what: &str,
@@ -97,7 +97,7 @@ impl LockCx {
         self.ends_within(PATIENCE, what, future).await
     }
 
-    /// The same for what has much to do.
+    /// The same for futures that have much to do.
     pub(crate) async fn all_end<T>(
         &self,
         what: &str,
@@ -160,7 +160,7 @@ impl LockCx {
         acquired.map_err(|error| Failure::new("the lock to be acquired", chain(&error)))
     }
 
-    /// Tries to acquire the lock; an outage is tried again, since none is expected.
+    /// Tries to acquire the lock, again after an outage, since none is expected.
     pub(crate) async fn ask(
         &self,
         lock: &Arc<dyn DistributedLock>,
@@ -173,8 +173,8 @@ impl LockCx {
         }
     }
 
-    /// Tries to acquire a lock that was released this moment: not every node has to have heard of
-    /// that, and one that is busy may make the others too few.
+    /// Tries to acquire a lock that was released at this moment: not every node may have heard of it,
+    /// and a node that is busy may make the others too few.
     pub(crate) async fn ask_for_freed(
         &self,
         lock: &Arc<dyn DistributedLock>,
@@ -190,7 +190,7 @@ impl LockCx {
         Err(Failure::new("the lock, which was released", found))
     }
 
-    /// Acquires the lock, waiting as the request says; an outage is tried again.
+    /// Acquires the lock, waiting as the request says, again after an outage.
     pub(crate) async fn wait(
         &self,
         lock: &Arc<dyn DistributedLock>,
@@ -200,7 +200,7 @@ impl LockCx {
         self.answer(ask).await
     }
 
-    /// Asks until the answer is no outage, at most [`TRIES`] times.
+    /// Asks until the answer is not an outage, at most [`TRIES`] times.
     pub(crate) async fn answer<T, F>(
         &self,
         ask: impl Fn() -> F,
@@ -242,7 +242,7 @@ impl LockCx {
     ) -> Task<T> {
         let (sender, receiver) = oneshot::channel();
         self.runtime.spawn(Box::pin(async move {
-            // A check that has failed meanwhile listens no more.
+            // A check that has failed meanwhile does not receive it.
             drop(sender.send(task.await));
         }));
         Task(receiver)
@@ -284,8 +284,7 @@ impl<T> Task<T> {
     }
 }
 
-/// Runs something on a plain thread, without any runtime; whether it came to its end without a
-/// panic.
+/// Runs something on a plain thread, without a runtime. Returns whether it ended without a panic.
 pub(crate) fn on_a_thread(run: impl FnOnce() + Send + 'static) -> bool {
     thread::spawn(run).join().is_ok()
 }

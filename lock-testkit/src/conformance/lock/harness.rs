@@ -1,4 +1,4 @@
-//! What the author of a lock gives to the suite.
+//! What the suite needs from the author of a lock.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::conformance::{CheckResult, Driver};
 /// For [`Redlock`](lock_core::Redlock) there is [`RedlockHarness`](super::RedlockHarness).
 #[async_trait]
 pub trait LockHarness: Debug + Send + Sync + 'static {
-    /// What the checks run on.
+    /// Returns the runtime on which the checks run.
     fn driver(&self) -> Arc<dyn Driver>;
 
-    /// Makes a world for one check, in which nothing is locked and all is well.
+    /// Makes a world for one check, in which nothing is locked and everything is healthy.
     ///
     /// # Errors
     ///
     /// [`Failure::setup`](crate::conformance::Failure::setup).
     async fn start(&self) -> CheckResult<Box<dyn LockBed>>;
 
-    /// A lock in a world that another process started, by its [address](LockBed::address). It
-    /// is what a second process is given, see [`run_all`](super::run_all).
+    /// Makes a lock in a world that another process started, by its [address](LockBed::address). A
+    /// second process gets its lock from this, see [`run_all`](super::run_all).
     ///
     /// # Errors
     ///
@@ -37,48 +37,47 @@ pub trait LockHarness: Debug + Send + Sync + 'static {
 
 /// The world of one check, seen from outside. Dropping it ends it.
 ///
-/// Whatever it cannot do it answers with
-/// [`Failure::unsupported`](crate::conformance::Failure::unsupported), so that nothing is passed
-/// over in silence.
+/// A method that cannot do what it is asked answers with
+/// [`Failure::unsupported`](crate::conformance::Failure::unsupported), so that nothing is skipped in
+/// silence.
 #[async_trait]
 pub trait LockBed: Debug + Send + Sync + 'static {
-    /// A new lock of this world that shares nothing with those before, as a process of its own
-    /// would have one.
+    /// Makes a new lock in this world that shares nothing with those before, such as another process
+    /// would have.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being built.
+    /// The reason why it cannot be built.
     async fn lock(&self) -> CheckResult<Arc<dyn DistributedLock>>;
 
-    /// Where another process finds this world; `None` if it cannot.
+    /// Returns the address by which another process finds this world, or `None` if it cannot.
     fn address(&self) -> Option<String>;
 
-    /// Lets that much time pass.
+    /// Lets this much time pass.
     async fn pass(&self, time: Duration);
 
-    /// What is left of locks in this world, each in words for a person: empty when all are
+    /// Returns what is left of locks in this world, each in words for a reader; nothing when all are
     /// released. Nodes with a fault are left out until they are healed.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn leftovers(&self) -> CheckResult<Vec<String>>;
 
-    /// The labels of the nodes that vote, in order; empty for a lock without any.
+    /// Returns the labels of the nodes that vote, in order; none for a lock without nodes.
     fn nodes(&self) -> Vec<String>;
 
-    /// Makes something go wrong with a node from now on. The suite asks for `Hang`, `Refuse`,
-    /// `Deny` and `Delay`.
+    /// Gives a node a fault. The suite asks for `Hang`, `Refuse`, `Deny` and `Delay`.
     ///
     /// # Errors
     ///
-    /// [`Failure::unsupported`](crate::conformance::Failure::unsupported), or what went wrong.
+    /// [`Failure::unsupported`](crate::conformance::Failure::unsupported), or why it failed.
     async fn inject(&self, node: usize, fault: &NodeFault) -> CheckResult;
 
     /// Ends all faults of a node.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn heal(&self, node: usize) -> CheckResult;
 }

@@ -31,7 +31,7 @@ pub struct LockCheck {
 }
 
 impl LockCheck {
-    /// What the check is called, and what it stands for.
+    /// The check's name and rule.
     #[must_use]
     pub fn info(&self) -> CheckInfo {
         self.info
@@ -39,7 +39,7 @@ impl LockCheck {
 
     /// Runs the check, in a world of its own, with a deadline.
     ///
-    /// A check with a second process needs [`run_all`] or the macro, and fails here.
+    /// A check that needs a second process needs [`run_all`] or the macro, and fails here.
     ///
     /// # Errors
     ///
@@ -61,16 +61,17 @@ impl LockCheck {
 
 /// Runs the whole suite, one check after the other, for test runners that the macro does not fit.
 ///
-/// `unsupported` names the checks that must fail, each with its reason. A name that is no check, or
-/// that of a required one, is an outcome that is not good.
+/// `unsupported` names the checks that must fail, each with its reason. A name that is not a check, or
+/// that of a required one, makes the outcome a bad one.
 ///
 /// # Processes
 ///
-/// Checks with a second process start this program again, without arguments, and with environment
-/// variables by which `run_all` knows that it is the second one: it then plays its part and ends
-/// the process instead of returning. So the program has to come to `run_all` by itself, soon and
-/// without a question; if it calls `run_all` several times, then in the same order, and not from
-/// several threads. A call that is not the one meant returns an empty report.
+/// Checks that need a second process start this program again, without arguments, and with
+/// environment variables by which `run_all` knows that it is in the second process: it then plays its
+/// part and ends the process instead of returning. So the program has to get to `run_all` by itself,
+/// soon, and without asking anything. If it calls `run_all` several times, it has to do so in the same
+/// order, and not from several threads. A call other than the one that is meant returns an empty
+/// report.
 pub fn run_all(harness: impl LockHarness, unsupported: &[(&str, &str)]) -> Report {
     let harness: Arc<dyn LockHarness> = Arc::new(harness);
     let again = Again::program();
@@ -81,7 +82,7 @@ pub fn run_all(harness: impl LockHarness, unsupported: &[(&str, &str)]) -> Repor
     suite::run_all(checks, unsupported, |check| check.run_with(&harness, again))
 }
 
-/// Runs one check for a test, which is what a second process is started as.
+/// Runs one check for a test. A second process is started as this one test.
 ///
 /// # Errors
 ///
@@ -93,7 +94,7 @@ pub fn check(harness: &Arc<dyn LockHarness>, check: &LockCheck, case: TestCase) 
     check.run_with(harness, again)
 }
 
-/// Runs one check for the macro, and panics unless it is as it should be.
+/// Runs one check for the macro, and panics unless its outcome is good.
 #[doc(hidden)]
 pub fn test(harness: impl LockHarness, case: TestCase) {
     let harness: Arc<dyn LockHarness> = Arc::new(harness);

@@ -1,4 +1,4 @@
-//! The second process of checks that need one, as the first one sees it.
+//! The second process of a check, seen from the first.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use futures::channel::mpsc;
 use super::child::{Again, PART, Part, RUN, SAYS, WORLD};
 use crate::conformance::{CheckResult, Failure};
 
-/// A process that was started; killed when dropped.
+/// A process that was started. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
@@ -60,7 +60,7 @@ impl Child {
         Ok(Self { process, words })
     }
 
-    /// Waits until the child says something, which has to be this.
+    /// Waits until the child says something, and fails unless it is this.
     pub(crate) async fn expect(&mut self, expected: &str) -> CheckResult {
         match self.words.next().await {
             Some(words) if words == expected => Ok(()),
@@ -75,7 +75,7 @@ impl Child {
         }
     }
 
-    /// Says the word that it waits for.
+    /// Says the word for which the child waits.
     pub(crate) fn go(&mut self) -> CheckResult {
         let said = match &mut self.process.stdin {
             Some(input) => input.write_all(b"go\n").and_then(|()| input.flush()),
@@ -84,7 +84,7 @@ impl Child {
         said.map_err(|error| Failure::setup("speak to the other process", &error))
     }
 
-    /// Kills it, with no chance to clean up.
+    /// Kills the child, without a chance to clean up.
     pub(crate) fn kill(&mut self) -> CheckResult {
         let killed = self.process.kill().and_then(|()| self.process.wait());
         match killed {
@@ -96,7 +96,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It ends by itself when its input does, so nothing depends on this.
+        // The child ends by itself when its input does, so nothing depends on this.
         drop(self.kill());
     }
 }

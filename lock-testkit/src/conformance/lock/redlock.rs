@@ -1,4 +1,4 @@
-//! Redlock under the suite.
+//! The suite on Redlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +18,22 @@ pub struct RedlockHarness {
 }
 
 impl RedlockHarness {
-    /// Over so many nodes of one kind.
+    /// Makes a harness of locks over `count` nodes of one kind.
     ///
     /// # Panics
     ///
-    /// With a count of zero.
+    /// Panics if `count` is zero.
     pub fn over(count: usize, nodes: impl NodeHarness) -> Self {
         let nodes: Arc<dyn NodeHarness> = Arc::new(nodes);
         Self::mixed(vec![nodes; count])
     }
 
-    /// Over one node of each harness. The checks run on the driver of the first one.
+    /// Makes a harness of locks over one node of each harness. The checks run on the driver of the first
+    /// one.
     ///
     /// # Panics
     ///
-    /// Without any node.
+    /// Panics if there are no harnesses.
     #[must_use]
     pub fn mixed(nodes: Vec<Arc<dyn NodeHarness>>) -> Self {
         assert!(!nodes.is_empty(), "a Redlock needs a node");

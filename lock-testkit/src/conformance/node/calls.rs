@@ -14,10 +14,10 @@ use super::harness::Entry;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// Longer than anybody's patience: a call that needs that long hangs.
+/// A time that means a hang: no call takes that long otherwise.
 pub(crate) const AGES: Duration = Duration::from_secs(600);
 
-/// For the many calls that are not to be answered.
+/// The time for the many calls that are not to be answered.
 pub(crate) const BRIEF: Duration = Duration::from_millis(20);
 
 /// A call on its own, which can be begun, left alone and dropped.
@@ -33,7 +33,7 @@ impl NodeCx {
         self.ends(what, self.patience(), call).await
     }
 
-    /// Fails unless the command ends in an error, by itself. It is sent as it is, scripts by their
+    /// Fails unless the command ends with an error, by itself. It is sent as it is, a script by its
     /// digest.
     pub(crate) async fn fails(
         &self,
@@ -50,13 +50,13 @@ impl NodeCx {
         }
     }
 
-    /// A call that was not polled yet.
+    /// Returns a call that has not been polled.
     pub(crate) fn call(&self, command: Command, within: Duration) -> Call {
         let node = Arc::clone(self.node());
         Box::pin(async move { node.execute(&command, within).await })
     }
 
-    /// Polls a call once, which sends its command. Fails if it ends at that.
+    /// Polls a call once, which sends its command. Fails if the call ends with that.
     pub(crate) async fn begin(&self, call: &mut Call) -> CheckResult {
         match poll!(call) {
             std::task::Poll::Pending => Ok(()),
@@ -67,10 +67,10 @@ impl NodeCx {
         }
     }
 
-    /// Polls a call for a moment and drops it, if it has not ended by then.
+    /// Polls a call for a moment, and drops it if it has not ended by then.
     pub(crate) async fn give_up(&self, call: Call) {
         match select(call, self.runtime().sleep(BRIEF)).await {
-            // Whether it failed already is all the same.
+            // It does not matter whether it has already failed.
             Either::Left((answer, _)) => drop(answer),
             Either::Right(((), call)) => drop(call),
         }
@@ -81,7 +81,7 @@ impl NodeCx {
         self.until_answers_within(node, SHORT).await
     }
 
-    /// The same in as much haste as that.
+    /// Calls a node until it answers, and gives each call this much time.
     pub(crate) async fn until_answers_within(
         &self,
         node: &dyn RedisNode,
@@ -112,7 +112,7 @@ impl NodeCx {
         Ok(())
     }
 
-    /// Gives keys to holders, by which the replies about them can be told apart.
+    /// Gives each key a holder, by which the replies about them can be distinguished.
     pub(crate) async fn put_holders(&self, count: usize) -> CheckResult {
         for n in 0..count {
             let entry = Entry::forever(format!("holder {n}"));
@@ -121,7 +121,7 @@ impl NodeCx {
         Ok(())
     }
 
-    /// Asks for such a key.
+    /// Returns a command that asks for such a key.
     pub(crate) fn ask_holder(&self, n: usize) -> Command {
         acquire_or_report(holder_key(n), self.token())
     }
@@ -139,8 +139,8 @@ impl NodeCx {
         Ok(())
     }
 
-    /// Waits until so many commands have come that name the key, or the token, and fails if it is
-    /// never so.
+    /// Waits until this many commands that contain the key, or the token, have arrived, and fails if
+    /// they never do.
     pub(crate) async fn until_received(&self, key: &str, count: usize) -> CheckResult {
         let start = self.runtime().now();
         loop {
@@ -158,7 +158,7 @@ impl NodeCx {
         }
     }
 
-    /// The commands that have come and name the key.
+    /// Returns the commands that have arrived and contain the key.
     pub(crate) async fn received_for(&self, key: &str) -> CheckResult<Vec<Vec<Vec<u8>>>> {
         let mut received = self.bed().received().await?;
         received.retain(|words| words.iter().any(|word| word == key.as_bytes()));
@@ -180,14 +180,14 @@ fn holder_key(n: usize) -> String {
     format!("held {n}")
 }
 
-/// Fails unless the reply tells this key's holder.
+/// Fails unless the reply names the holder of this key.
 pub(crate) fn expect_about_holder(n: usize, reply: &Reply) -> CheckResult {
     let value = Reply::Bytes(format!("holder {n}").into_bytes());
     let own = Reply::Array(vec![value, Reply::Int(-1)]);
     crate::conformance::expect_eq(&format!("the reply about {:?}", holder_key(n)), &own, reply)
 }
 
-/// Fails unless the error leaves room for the command having run, or running yet.
+/// Fails unless the error allows that the command has run, or will run.
 pub(crate) fn expect_in_doubt(error: &NodeError) -> CheckResult {
     let kind = error.kind();
     expect(

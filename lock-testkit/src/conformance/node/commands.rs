@@ -12,7 +12,7 @@ fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
     Arc::from(key.as_ref())
 }
 
-/// The nearest legal ttl.
+/// Returns the nearest legal ttl.
 fn ttl_of(ttl: Duration) -> Ttl {
     let least = if ttl > Ttl::MAX.as_duration() {
         Ttl::MAX

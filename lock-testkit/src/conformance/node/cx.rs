@@ -1,4 +1,4 @@
-//! What a check of a node has in hand.
+//! The tools of a check of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use super::looks::reply_shown;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, NodeHarness};
 
-/// Longer than any answer takes of a server that is well, on a busy machine too.
+/// A time that is longer than any answer of a healthy server takes, even on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// For calls whose end by time is what a check is about.
+/// The time for calls that a check lets run out of time.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
 
-/// The lifetime of keys that shall not expire during a check.
+/// The lifetime of keys that are not to expire during a check.
 pub(crate) const TTL: Duration = Duration::from_secs(600);
 
-/// With so many keys a pool of a few connections is asked for all of them.
+/// The number of keys with which a pool of a few connections is asked for all of them.
 const WARM_UP: usize = 64;
 
-/// How often a condition is looked at that becomes true by itself.
+/// The time between two looks at a condition that becomes true by itself.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How long what is to happen by itself may take.
+/// How long something that happens by itself may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a check of a node works with: a server of its own and a node that talks to it.
@@ -66,7 +66,7 @@ impl NodeCx {
         &self.bed
     }
 
-    /// How long what is to happen by itself may take.
+    /// How long something that happens by itself may take.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
@@ -80,7 +80,7 @@ impl NodeCx {
         &self.runtime
     }
 
-    /// A token that nobody else has.
+    /// Returns a new token.
     pub(crate) fn token(&self) -> Token {
         Token::generate(&*self.runtime)
     }
@@ -89,19 +89,19 @@ impl NodeCx {
         self.runtime.sleep(time).await;
     }
 
-    /// Sends a command to the node under test, as a lock does: by digest first, by source if the
-    /// script is not known.
+    /// Sends a command to the node under test, as a lock does: first by digest, and by source if the
+    /// server does not know the script.
     pub(crate) async fn send(&self, command: &Command) -> Result<Reply, NodeError> {
         send(&*self.node, command, LONG).await
     }
 
-    /// The same, for a command that has to be answered.
+    /// Sends a command, and fails unless it is answered.
     pub(crate) async fn reply(&self, command: &Command) -> CheckResult<Reply> {
         let answer = self.send(command).await;
         answer.map_err(|error| not_answered(command, &error))
     }
 
-    /// Fails unless the command is answered so.
+    /// Fails unless the command gets this answer.
     pub(crate) async fn expect(&self, command: &Command, expected: &Reply) -> CheckResult {
         let reply = self.reply(command).await?;
         if reply == *expected {
@@ -113,7 +113,7 @@ impl NodeCx {
         ))
     }
 
-    /// Fails unless the command ends in an error, which it returns.
+    /// Fails unless the command ends with an error, which it returns.
     pub(crate) async fn expect_error(
         &self,
         command: &Command,
@@ -159,7 +159,7 @@ impl NodeCx {
         ))
     }
 
-    /// What is left of the key's life, which must have an end.
+    /// Returns what is left of the key's life. Fails unless the key has an expiry.
     pub(crate) async fn lifetime(&self, key: impl AsRef<[u8]>) -> CheckResult<Duration> {
         let entry = self.bed.look(key.as_ref()).await?;
         match entry {
@@ -168,7 +168,7 @@ impl NodeCx {
         }
     }
 
-    /// Makes sure that the node is connected: with many keys, since each may belong to another
+    /// Makes sure that the node is connected: with many keys, since each of them may belong to another
     /// connection of a pool.
     pub(crate) async fn warm_up(&self) -> CheckResult {
         for number in 0..WARM_UP {
@@ -183,7 +183,7 @@ impl NodeCx {
         self.until_answers(&*self.node).await
     }
 
-    /// Makes something go wrong.
+    /// Gives the server, or the way to it, a fault.
     pub(crate) async fn inject(&self, fault: NodeFault) -> CheckResult {
         self.bed.inject(&fault).await
     }
@@ -192,7 +192,7 @@ impl NodeCx {
         self.bed.heal().await
     }
 
-    /// Looks until the key holds what is asked for.
+    /// Looks at the key until it holds what is asked for.
     pub(crate) async fn eventually(
         &self,
         what: &str,
@@ -212,7 +212,7 @@ impl NodeCx {
         }
     }
 
-    /// Fails unless the call ends before `limit`, which is so long that only a hang meets it.
+    /// Fails unless the call ends before `limit`, which is so long that only a hang reaches it.
     pub(crate) async fn ends<T>(
         &self,
         what: &str,
@@ -239,7 +239,7 @@ impl NodeCx {
         for call in calls {
             let (sender, receiver) = futures::channel::oneshot::channel();
             self.runtime.spawn(Box::pin(async move {
-                // The check that waits may be over.
+                // The check that waits for it may be over.
                 sender.send(call.await).ok();
             }));
             waits.push(receiver);
@@ -249,7 +249,8 @@ impl NodeCx {
     }
 }
 
-/// Sends a command as a lock does: by digest first, by source if the script is not known.
+/// Sends a command as a lock does: first by digest, and by source if the server does not know the
+/// script.
 pub(crate) async fn send(
     node: &dyn RedisNode,
     command: &Command,
@@ -263,7 +264,7 @@ pub(crate) async fn send(
     }
 }
 
-/// An answer that had to come and did not.
+/// Makes a failure of an answer that had to come and did not.
 pub(crate) fn not_answered(command: &Command, error: &NodeError) -> Failure {
     Failure::new(
         format!("an answer to {}", described(command)),
@@ -271,7 +272,7 @@ pub(crate) fn not_answered(command: &Command, error: &NodeError) -> Failure {
     )
 }
 
-/// Fails unless the error says that surely nothing was sent.
+/// Fails unless the error says that nothing was sent, for certain.
 pub(crate) fn expect_not_sent(error: &NodeError) -> CheckResult {
     super::super::expect(
         error.kind() == NodeErrorKind::NotSent,
@@ -280,7 +281,7 @@ pub(crate) fn expect_not_sent(error: &NodeError) -> CheckResult {
     )
 }
 
-/// A command as a person would say it.
+/// Returns a command in words.
 pub(crate) fn described(command: &Command) -> String {
     let key = command.operation().key();
     let start = key[..key.len().min(40)].escape_ascii();

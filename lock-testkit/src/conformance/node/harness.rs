@@ -1,4 +1,4 @@
-//! What the author of a backend gives to the suite.
+//! What the suite needs from the author of a backend.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,133 +11,132 @@ use crate::conformance::{CheckResult, Driver, Failure};
 
 /// Makes servers, and nodes that talk to them.
 ///
-/// For a client of Redis, `RedisHarness` is all that is needed. Implement it for nodes that talk to
-/// something else.
+/// For a client of Redis, `RedisHarness` is all that is needed. Implement this trait for nodes that
+/// talk to something else.
 #[async_trait]
 pub trait NodeHarness: Debug + Send + Sync + 'static {
-    /// What the checks run on.
+    /// Returns the runtime on which the checks run.
     fn driver(&self) -> Arc<dyn Driver>;
 
-    /// Starts a server for one check, empty and well.
+    /// Starts a server for one check, empty and healthy.
     ///
     /// # Errors
     ///
     /// [`Failure::setup`].
     async fn start(&self) -> CheckResult<Box<dyn NodeBed>>;
 
-    /// A node of a server that another process started, by its [address](NodeBed::address).
+    /// Makes a node of a server that another process started, by its [address](NodeBed::address).
     ///
     /// # Errors
     ///
-    /// [`Failure::unsupported`] if processes cannot share it.
+    /// [`Failure::unsupported`] if processes cannot share a server.
     async fn join(&self, address: &str) -> CheckResult<Arc<dyn RedisNode>>;
 }
 
 /// One server of one check, seen from outside, and a way to make nodes that talk to it.
 ///
-/// Dropping it ends the server. Whatever it cannot do it answers with [`Failure::unsupported`], so
-/// that nothing is passed over in silence.
+/// Dropping it ends the server. A method that cannot do what it is asked answers with
+/// [`Failure::unsupported`], so that nothing is skipped in silence.
 #[async_trait]
 pub trait NodeBed: Debug + Send + Sync + 'static {
-    /// A new node of the server, as a process of its own would have one.
+    /// Makes a new node of the server, such as another process would have.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being built. That nobody answers is no reason: a node connects when
-    /// it is used.
+    /// The reason why it cannot be built. That the server does not answer is not one: a node connects
+    /// when it is used.
     async fn connect(&self, access: &Access) -> CheckResult<Arc<dyn RedisNode>>;
 
-    /// Where another process finds the server; `None` if it cannot.
+    /// Returns the address by which another process finds the server, or `None` if it cannot.
     fn address(&self) -> Option<String>;
 
-    /// Lets that much time pass on the server's clock.
+    /// Lets this much time pass on the server's clock.
     async fn pass(&self, time: Duration);
 
-    /// Makes something go wrong from now on, besides what went wrong before. Of the faults of the
-    /// network, [`NodeFault::Refuse`] to [`NodeFault::Delay`] without [`NodeFault::Hang`], the last
-    /// one may count alone.
+    /// Adds a fault to those that there are. Of the faults of the network, [`NodeFault::Refuse`] to
+    /// [`NodeFault::Delay`] without [`NodeFault::Hang`], only the last one need have an effect.
     ///
     /// # Errors
     ///
-    /// [`Failure::unsupported`], or what went wrong with it.
+    /// [`Failure::unsupported`], or why it failed.
     async fn inject(&self, fault: &NodeFault) -> CheckResult;
 
     /// Ends all faults.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn heal(&self) -> CheckResult;
 
-    /// What a key holds, read without any node under test. Works whatever the fault, unless the
-    /// server itself is stopped.
+    /// Reads a key without a node under test. It works whatever the fault, unless the server itself
+    /// is stopped.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn look(&self, key: &[u8]) -> CheckResult<Entry>;
 
     /// Sets a key from outside, or removes it.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn put(&self, key: &[u8], entry: &Entry) -> CheckResult;
 
-    /// All keys of the server.
+    /// Returns all keys of the server.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// Why it failed.
     async fn keys(&self) -> CheckResult<Vec<Vec<u8>>>;
 
     /// Makes the server forget all scripts.
     ///
     /// # Errors
     ///
-    /// [`Failure::unsupported`] if there are none.
+    /// [`Failure::unsupported`] if it has no scripts.
     async fn flush_scripts(&self) -> CheckResult;
 
-    /// How many connections of nodes under test are open.
+    /// Returns how many connections of nodes under test are open.
     ///
     /// # Errors
     ///
     /// [`Failure::unsupported`] if there are no connections.
     async fn connections(&self) -> CheckResult<usize>;
 
-    /// How many connections nodes under test have ever opened.
+    /// Returns how many connections nodes under test have ever opened.
     ///
     /// # Errors
     ///
     /// [`Failure::unsupported`] if there are no connections.
     async fn opened(&self) -> CheckResult<usize>;
 
-    /// The commands that nodes under test have sent so far, each as its words, in the order in
-    /// which they came to the server; without those of a handshake. Those that a fault lost on
-    /// their way are among them.
+    /// Returns the commands that nodes under test have sent so far, each as its words, in the order in
+    /// which they reached the server, without those of a handshake. Commands that a fault lost on their
+    /// way are among them.
     ///
     /// # Errors
     ///
-    /// [`Failure::unsupported`] if nobody can tell.
+    /// [`Failure::unsupported`] if this cannot be known.
     async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>>;
 }
 
-/// How a node is to log in.
+/// How a node is to connect and log in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Access {
-    /// The protocol; by the client's default if none is named.
+    /// The protocol; `None` is the client's default.
     pub protocol: Option<Protocol>,
-    /// A password. The server is made to ask for [`Access::PASSWORD`] by the first access that has
-    /// one.
+    /// A password. From the first access with a password on, the server asks for
+    /// [`Access::PASSWORD`].
     pub password: Option<&'static str>,
 }
 
 impl Access {
-    /// What servers ask for, with letters that have to be escaped in a URL.
+    /// The password of servers, with characters that have to be escaped in a URL.
     pub const PASSWORD: &'static str = "s3cr3t/p@ss";
 
-    /// With this protocol.
+    /// Access with this protocol.
     #[must_use]
     pub fn protocol(protocol: Protocol) -> Self {
         Self {
@@ -146,7 +145,7 @@ impl Access {
         }
     }
 
-    /// With this password.
+    /// Access with this password.
     #[must_use]
     pub fn password(password: &'static str) -> Self {
         Self {
@@ -165,7 +164,7 @@ pub enum Protocol {
     Resp3,
 }
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Entry {
@@ -175,15 +174,15 @@ pub enum Entry {
     Value {
         /// Its bytes.
         value: Vec<u8>,
-        /// What is left of its life; `None` if it lives for ever.
+        /// What is left of its life; `None` if it has no expiry.
         ttl: Option<Duration>,
     },
-    /// Something that is no string, and lives for ever.
+    /// Something that is not a string, without an expiry.
     OtherType,
 }
 
 impl Entry {
-    /// A string that lives for ever.
+    /// A string without an expiry.
     pub fn forever(value: impl Into<Vec<u8>>) -> Self {
         Self::Value {
             value: value.into(),
@@ -192,18 +191,19 @@ impl Entry {
     }
 }
 
-/// What can go wrong with a server or the way to it.
+/// A fault of a server or of the way to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeFault {
-    /// It is down: open connections break, new ones are refused. Its keys stay.
+    /// The server is down: open connections break, new ones are refused. Its keys stay.
     Refuse,
-    /// It is stopped: it takes connections and commands and answers none. When it is healed it
-    /// first runs what it was sent.
+    /// The server is stopped: it accepts connections and commands and answers none. When it is healed
+    /// it first runs the commands that it was sent.
     Hang,
     /// The network swallows everything, in both directions, and nothing is closed.
     BlackHole,
-    /// As that, for the connections that are open at this moment alone: new ones work.
+    /// The network swallows everything on the connections that are open at this moment, and does not
+    /// close them. New connections work.
     HalfOpen,
     /// All open connections are closed, once.
     Cut,
@@ -211,40 +211,40 @@ pub enum NodeFault {
     LoseCommand,
     /// The next command is carried out, and the connection breaks before its reply is back; once.
     LoseReply,
-    /// Replies are held back until it is healed, and then come.
+    /// Replies are held back until the fault ends, and then come.
     HoldReplies,
-    /// Replies come that much later.
+    /// Replies come this much later.
     Delay(Duration),
-    /// It restarts without its keys, once.
+    /// The server restarts without its keys, once.
     RestartEmpty,
-    /// It restarts with its keys, once.
+    /// The server restarts with its keys, once.
     RestartWithKeys,
-    /// It answers commands with an error.
+    /// The server answers commands with an error.
     Deny(Denial),
-    /// It closes connections on which nothing happens for about a second.
+    /// The server closes connections on which nothing happens for about a second.
     CloseIdle,
 }
 
-/// For what reason a server answers with an error.
+/// Why a server answers with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Denial {
-    /// Nobody has logged in: `NOAUTH`.
+    /// The client has not logged in: `NOAUTH`.
     NoAuth,
     /// The user may not use the commands that the node sends: `NOPERM`.
     NoPerm,
     /// The user may not use `GET`, which every script runs, but may use what the node itself
     /// sends: `ERR`, with a text that says so. What was acquired before stays.
     NoPermInScript,
-    /// It is a replica: `READONLY`.
+    /// The server is a replica: `READONLY`.
     ReadOnly,
-    /// It has no memory left: `OOM`. Extensions and releases work.
+    /// The server has no memory left: `OOM`. Extensions and releases work.
     OutOfMemory,
-    /// It is loading its data: `LOADING`.
+    /// The server is loading its data: `LOADING`.
     Loading,
-    /// It cannot save and takes no writes: `MISCONF`.
+    /// The server cannot save and accepts no writes: `MISCONF`.
     Misconf,
-    /// It has been running a script for too long: `BUSY`.
+    /// The server has been running a script for too long: `BUSY`.
     Busy,
     /// The key belongs to another node of a cluster: `MOVED`.
     Moved,
@@ -267,7 +267,7 @@ impl Denial {
         }
     }
 
-    /// The whole error line as a server writes it.
+    /// The whole line of the error, as a server writes it.
     #[must_use]
     pub fn line(self) -> &'static str {
         match self {
@@ -286,7 +286,7 @@ impl Denial {
     }
 }
 
-/// An error of a node's constructor.
+/// Makes a failure of an error of a node's constructor.
 pub(crate) fn not_built(error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::new(
         "a node that is built without IO",

@@ -1,11 +1,11 @@
-//! Which checks of nodes there are.
+//! The list of checks of nodes.
 
 use super::{NodeCheck, checks};
 use crate::conformance::rule::Rule;
 use crate::conformance::run::CheckInfo;
 use crate::conformance::suite::is_required;
 
-/// Hands the list of checks to a macro: whether a check is required, its rule, and where it stands.
+/// Passes the list of checks to a macro: whether a check is required, its rule, and its path.
 ///
 /// A check that is added here reaches every backend that runs the suite.
 #[doc(hidden)]
@@ -173,7 +173,7 @@ macro_rules! table {
             run: |cx| Box::pin(checks::$module::$name(cx)),
         }),*];
 
-        /// Their names, and whether they are required.
+        /// The names of all checks, and whether they are required.
         #[doc(hidden)]
         pub const NODE_CHECK_NAMES: &[(&str, bool)] =
             &[$((stringify!($name), is_required!($need))),*];

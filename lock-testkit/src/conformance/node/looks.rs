@@ -1,4 +1,4 @@
-//! Looks at keys that allow for a slow machine.
+//! Looks at keys, with allowance for a slow machine.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use super::cx::{NodeCx, acquire_or_report};
 use super::harness::Entry;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
-/// By how much the server's clock and that of the check may differ in what passed meanwhile.
+/// By how much the time that has passed may differ between the server's clock and that of the check.
 const SLACK: Duration = Duration::from_millis(10);
 
 impl NodeCx {
-    /// From when a lifetime counts at the earliest: read it before the command is sent.
+    /// Returns the earliest moment from which a lifetime counts: read it before the command is sent.
     pub(crate) fn now(&self) -> Duration {
         self.runtime().now()
     }
 
-    /// Fails unless the key holds this since `since` at the earliest: as much of its lifetime is
-    /// left as there was, less what may have passed.
+    /// Fails unless the key has held this since `since` at the earliest: its whole lifetime is left,
+    /// less the time that may have passed.
     pub(crate) async fn expect_aged(
         &self,
         key: impl AsRef<[u8]>,
@@ -54,13 +54,13 @@ impl NodeCx {
         ))
     }
 
-    /// What a refused acquire by script tells of the key: who holds it, and its PTTL.
+    /// Returns what a refused acquire by script reports about the key: its holder and its PTTL.
     pub(crate) async fn told(&self, key: impl AsRef<[u8]>) -> CheckResult<(Reply, i64)> {
         let command = acquire_or_report(key, self.token());
         self.told_by(&command).await
     }
 
-    /// What this command tells of a key.
+    /// Returns what this command reports about a key.
     pub(crate) async fn told_by(&self, command: &Command) -> CheckResult<(Reply, i64)> {
         let reply = self.reply(command).await?;
         if let Reply::Array(parts) = &reply
@@ -74,7 +74,7 @@ impl NodeCx {
         ))
     }
 
-    /// Fails unless the command tells of the key what it has held since then.
+    /// Fails unless the command reports what the key has held since then.
     pub(crate) async fn expect_told_by(
         &self,
         command: &Command,
@@ -93,7 +93,8 @@ impl NodeCx {
         self.expect_left(ttl, left, since)
     }
 
-    /// Fails unless the PTTL is what is left of a lifetime that began then; without one it is -1.
+    /// Fails unless the PTTL is what is left of a lifetime that began then; without a lifetime it is
+    /// -1.
     fn expect_left(&self, ttl: Option<Duration>, left: i64, since: Duration) -> CheckResult {
         let Some(ttl) = ttl else {
             return expect_eq("the PTTL of a key that lives for ever", &-1, &left);
@@ -118,7 +119,7 @@ impl NodeCx {
         ))
     }
 
-    /// Puts this under the key, and gives the instant before.
+    /// Sets the key to this, and returns the instant before.
     pub(crate) async fn prepare(
         &self,
         key: impl AsRef<[u8]>,
@@ -129,7 +130,7 @@ impl NodeCx {
         Ok(since)
     }
 
-    /// Fails unless these are all the keys of the server.
+    /// Fails unless the server has exactly these keys.
     pub(crate) async fn expect_keys(&self, expected: &[&[u8]]) -> CheckResult {
         let mut expected: Vec<Vec<u8>> = expected.iter().map(|key| key.to_vec()).collect();
         let mut keys = self.bed().keys().await?;
@@ -145,7 +146,7 @@ impl NodeCx {
     }
 }
 
-/// A string that lives so long.
+/// Returns a string that lives this long.
 pub(crate) fn living(value: impl Into<Vec<u8>>, ttl: Duration) -> Entry {
     Entry::Value {
         value: value.into(),
@@ -175,7 +176,7 @@ pub(crate) fn lookalikes(token: Token) -> Vec<Vec<u8>> {
     ]
 }
 
-/// A reply as a person would write it: `"OK"`, `-1`, `["foreign", -1]`.
+/// Returns a reply in words: `"OK"`, `-1`, `["foreign", -1]`.
 pub(crate) fn reply_shown(reply: &Reply) -> String {
     match reply {
         Reply::Nil => "nil".to_owned(),

@@ -1,4 +1,4 @@
-//! The in-process node under the suite.
+//! The suite on in-process nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::harness::{Access, Entry, NodeBed, NodeFault, NodeHarness};
 use crate::conformance::{CheckResult, Driver, Failure};
 use crate::{Fault, MemoryNode};
 
-/// Checks [`MemoryNode`], and serves locks over it.
+/// Checks [`MemoryNode`], and makes nodes for checks of locks over it.
 #[derive(Clone, Debug)]
 pub struct MemoryHarness {
     driver: Arc<dyn Driver>,
 }
 
 impl MemoryHarness {
-    /// On this driver, whose clock is the nodes' clock too.
+    /// Makes a harness on this driver, whose clock is also that of the nodes.
     pub fn new(driver: impl Driver) -> Self {
         Self {
             driver: Arc::new(driver),

@@ -36,13 +36,13 @@ pub struct NodeCheck {
 }
 
 impl NodeCheck {
-    /// What the check is called, and what it stands for.
+    /// The check's name and rule.
     #[must_use]
     pub fn info(&self) -> CheckInfo {
         self.info
     }
 
-    /// What it is about, in a word.
+    /// The subject of the check, in a word.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         self.subject
@@ -57,8 +57,8 @@ impl NodeCheck {
         self.run_with_patience(harness, cx::PATIENCE)
     }
 
-    /// As [`run`](Self::run), but what is to happen by itself, such as a reconnect or the end of a
-    /// call, may take no longer than this. Half a minute is what `run` allows, for the sake of busy
+    /// Runs the check, as [`run`](Self::run) does, but anything that happens by itself, such as a
+    /// reconnect or the end of a call, may take no longer than this. `run` allows 30 s, for busy
     /// machines; less is for a node that is known to fail.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl NodeCheck {
 
 /// Runs the whole suite, one check after the other, for test runners that the macro does not fit.
 ///
-/// `unsupported` names the checks that must fail, each with its reason. A name that is no check, or
-/// that of a required one, is an outcome that is not good.
+/// `unsupported` names the checks that must fail, each with its reason. A name that is not a check, or
+/// that of a required one, makes the outcome a bad one.
 pub fn run_all(harness: impl NodeHarness, unsupported: &[(&str, &str)]) -> Report {
     let harness: Arc<dyn NodeHarness> = Arc::new(harness);
     let checks = NODE_CHECKS.iter().map(|check| (check.info, check));
@@ -93,7 +93,7 @@ pub fn run_all(harness: impl NodeHarness, unsupported: &[(&str, &str)]) -> Repor
     })
 }
 
-/// Runs one check for the macro, and panics unless it is as it should be.
+/// Runs one check for the macro, and panics unless its outcome is good.
 #[doc(hidden)]
 pub fn test(harness: impl NodeHarness, case: TestCase) {
     let harness: Arc<dyn NodeHarness> = Arc::new(harness);
@@ -108,7 +108,8 @@ pub fn test(harness: impl NodeHarness, case: TestCase) {
     Outcome::new(check.info, result, unsupported).assert_good();
 }
 
-/// A check that is declared unsupported is bound to fail, for which nobody has to wait long.
+/// Returns how long to wait: not long for a check that is declared unsupported, which is bound to
+/// fail.
 fn patience_for(declared_unsupported: bool) -> Duration {
     if declared_unsupported {
         Duration::from_secs(3)

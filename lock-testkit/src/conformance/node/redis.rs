@@ -1,4 +1,4 @@
-//! Nodes that talk to a real redis-server, under the suite.
+//! The suite on real servers.
 
 mod admin;
 mod bed;
@@ -19,10 +19,10 @@ use super::harness::{Access, NodeBed, NodeHarness, Protocol, not_built};
 use crate::conformance::{CheckResult, Driver, Failure};
 use crate::server::TlsFiles;
 
-/// Checks a backend against a real `redis-server` that it starts for each check, and through a
-/// [`FaultProxy`](crate::FaultProxy) before it.
+/// Checks a backend against a real `redis-server`, which it starts for each check, with a
+/// [`FaultProxy`](crate::FaultProxy) in front of it.
 ///
-/// All it needs is how a node is made for a server:
+/// All it needs is a function that makes a node for a server:
 ///
 /// ```ignore
 /// RedisHarness::new(TokioDriver::multi_thread(), |target| async move {
@@ -40,7 +40,7 @@ type Built = Result<Arc<dyn RedisNode>, Box<dyn Error + Send + Sync>>;
 type Connect = dyn Fn(Target) -> BoxFuture<'static, Built> + Send + Sync;
 
 impl RedisHarness {
-    /// On this driver, with nodes that `connect` makes.
+    /// Makes a harness on this driver, with nodes that `connect` makes.
     pub fn new<C, F, N, E>(driver: impl Driver, connect: C) -> Self
     where
         C: Fn(Target) -> F + Send + Sync + 'static,
@@ -64,11 +64,11 @@ impl RedisHarness {
         }
     }
 
-    /// The same over TLS, with files in PEM: see [`RedisServerBuilder::tls`].
+    /// Connects over TLS, with files in PEM: see [`RedisServerBuilder::tls`].
     ///
-    /// The proxy sees what is encrypted. So the checks that count commands, or that cut a connection
-    /// at a certain one, cannot be made,
-    /// and end as `FailureKind::Unsupported`: run `NODE_CHECKS` yourself, since `conformance!` would fail.
+    /// The proxy cannot read what is encrypted. So the checks that count commands, or that cut a
+    /// connection at a certain one, cannot be carried out, and fail with `FailureKind::Unsupported`: run
+    /// `NODE_CHECKS` yourself, since `conformance!` would fail.
     ///
     /// [`RedisServerBuilder::tls`]: crate::RedisServerBuilder::tls
     #[must_use]
@@ -108,7 +108,7 @@ impl fmt::Debug for RedisHarness {
     }
 }
 
-/// Where a node is to connect to, and how.
+/// The server to which a node connects, and how.
 #[derive(Clone, Debug)]
 pub struct Target {
     addr: SocketAddr,
@@ -117,33 +117,33 @@ pub struct Target {
 }
 
 impl Target {
-    /// The address.
+    /// The server's address.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The protocol, if one is asked for; `None` leaves it to the client. A client that cannot speak
-    /// the one that is asked for has to fail to be built.
+    /// The protocol that is asked for; `None` leaves it to the client. A client that does not speak it
+    /// has to fail to be built.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {
         self.access.protocol
     }
 
-    /// The same with this protocol, if none is asked for.
+    /// Returns the same target with this protocol, unless one is asked for.
     #[must_use]
     pub fn or_protocol(mut self, protocol: Protocol) -> Self {
         self.access.protocol.get_or_insert(protocol);
         self
     }
 
-    /// The password, as it is.
+    /// The password, not escaped.
     #[must_use]
     pub fn password(&self) -> Option<&'static str> {
         self.access.password
     }
 
-    /// All of it as a URL: `redis://:password@127.0.0.1:7000/?protocol=resp3`.
+    /// The whole target as a URL: `redis://:password@127.0.0.1:7000/?protocol=resp3`.
     #[must_use]
     pub fn url(&self) -> String {
         let login = match self.access.password {

@@ -15,7 +15,7 @@ use crate::conformance::lock::cx::LockCx;
 use crate::conformance::node::NodeFault;
 use crate::conformance::{CheckResult, expect, expect_eq};
 
-/// Polls a future at most so many times, with a pause after each, and drops it.
+/// Polls a future at most this many times, with a pause after each poll, and drops it.
 async fn drop_after<T>(
     cx: &LockCx,
     polls: u64,
@@ -98,7 +98,7 @@ pub(crate) async fn dropped_waits_are_in_nobodys_way(cx: &LockCx) -> CheckResult
         for _ in 0..10 {
             let time = Duration::from_micros(cx.below(20_000));
             let (lock, runtime) = (Arc::clone(&lock), Arc::clone(cx.runtime()));
-            // It comes by many times, sometimes gets the lock, and never releases it by a call.
+            // It asks many times, sometimes gets the lock, and never calls release.
             tasks.push(cx.spawn(async move {
                 for _ in 0..3 {
                     let request = patient(long("counter"));

@@ -8,7 +8,7 @@ use super::{MS, long};
 use crate::conformance::lock::cx::{LockCx, on_a_thread};
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// A rival gets the lock, of which nothing is left afterwards.
+/// Fails unless a rival gets the lock, of which nothing is left afterwards.
 async fn expect_free(cx: &LockCx) -> CheckResult {
     let rival = cx.rival().await?;
     drop(cx.take(&rival, long("k")).await?);
@@ -51,7 +51,7 @@ pub(crate) async fn a_guard_may_outlive_its_runtime(cx: &LockCx) -> CheckResult 
             Failure::new("a free lock", error)
         })
     })?;
-    // It can be looked at, released and dropped, for what that is worth.
+    // It can be looked at, released and dropped, whatever comes of that.
     let looked_at = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guard.is_valid()));
     expect(looked_at.is_ok(), "no panic", "one, when it was looked at")?;
     let is_quiet = on_a_thread(move || drop(guard));

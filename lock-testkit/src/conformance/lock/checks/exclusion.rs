@@ -11,19 +11,19 @@ use super::{MS, long};
 use crate::conformance::lock::cx::LockCx;
 use crate::conformance::{CheckResult, expect, expect_eq, failure};
 
-/// A few contenders do not wait longer than need be.
+/// Lets a few contenders wait no longer than necessary.
 pub(super) fn eager(request: LockRequest) -> LockRequest {
     let retry = RetryPolicy::new().delay(2 * MS).max_delay(40 * MS);
     request.retry(retry).max_wait(None)
 }
 
-/// Many of them would keep a machine busy with nothing but their attempts.
+/// Lets many contenders wait longer, since their attempts alone would keep a machine busy.
 pub(super) fn patient(request: LockRequest) -> LockRequest {
     let retry = RetryPolicy::new().delay(5 * MS).max_delay(300 * MS);
     request.retry(retry).max_wait(None)
 }
 
-/// Adds one to a number as only one at a time may: reads it, waits, writes it.
+/// Adds one to a number in a way that only one holder at a time may: reads it, waits, writes it.
 pub(super) async fn count_up(
     lock: Arc<dyn DistributedLock>,
     runtime: Arc<dyn lock_core::Runtime>,
@@ -67,7 +67,7 @@ pub(crate) async fn a_hundred_contenders_lose_no_update(cx: &LockCx) -> CheckRes
 
 pub(crate) async fn a_guard_is_invalid_before_the_next_one_is_given(cx: &LockCx) -> CheckResult {
     let rivals = [Arc::clone(cx.lock()), cx.rival().await?, cx.rival().await?];
-    // Nobody releases: each waits for the end of the one before.
+    // No holder releases: each waits for the end of the one before.
     let request = eager(LockRequest::new("k").ttl(150 * MS));
     let mut guards = Vec::<lock_core::LockGuard>::new();
     for round in 0..6 {

@@ -9,7 +9,7 @@ use super::{MS, long};
 use crate::conformance::lock::cx::{LONG, LockCx};
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// Extends a lock; an outage is tried again, since none is expected.
+/// Extends a lock, again after an outage, since none is expected.
 pub(super) async fn extend(
     cx: &LockCx,
     guard: &LockGuard,
@@ -34,7 +34,7 @@ pub(crate) async fn an_extended_lock_outlives_its_first_ttl(cx: &LockCx) -> Chec
         let extended = extend(cx, &guard, LONG).await?;
         let is_in_time = cx.now().saturating_sub(start) < ttl / 2;
         if !is_in_time && extended.is_err() {
-            // The machine was too busy: the lock was lost for good reason.
+            // The machine was too busy: the lock was rightly lost.
             drop(guard.release().await);
             continue;
         }

@@ -10,7 +10,7 @@ use crate::conformance::{CheckResult, expect};
 
 const HOLD: Duration = Duration::from_millis(400);
 
-/// A clock may be read in whole milliseconds, and clocks differ.
+/// By how much a lock may end too early: a clock may count whole milliseconds, and clocks differ.
 const TOLERANCE: Duration = Duration::from_millis(20);
 
 fn request() -> LockRequest {

@@ -19,7 +19,7 @@ pub(super) const BAD_TTLS: [Duration; 5] = [
     Duration::MAX,
 ];
 
-/// Whether the refusal is for this ttl.
+/// Returns whether the refusal is for this ttl.
 pub(super) fn names_ttl(invalid: &InvalidInput, given: Duration) -> bool {
     match invalid {
         InvalidInput::TtlTooShort { ttl } => *ttl == given && given < Ttl::MIN.as_duration(),
@@ -28,7 +28,7 @@ pub(super) fn names_ttl(invalid: &InvalidInput, given: Duration) -> bool {
     }
 }
 
-/// What both ways to acquire say about a request that cannot work.
+/// Returns what both ways to acquire say about a request that cannot work.
 async fn refusals(cx: &LockCx, request: &LockRequest) -> CheckResult<[InvalidInput; 2]> {
     let tried = cx.ends("a try", cx.lock().try_acquire(request)).await?;
     let waited = cx.ends("an acquire", cx.lock().acquire(request)).await?;
@@ -42,7 +42,7 @@ fn invalid<T: Debug>(result: Result<T, AcquireError>) -> CheckResult<InvalidInpu
     }
 }
 
-/// Nothing was set, and the lock still works.
+/// Fails unless nothing was set and the lock still works.
 async fn expect_no_harm(cx: &LockCx) -> CheckResult {
     let left = cx.bed().leftovers().await?;
     expect(left.is_empty(), "nothing to be left", &left)?;

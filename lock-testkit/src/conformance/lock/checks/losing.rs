@@ -21,7 +21,7 @@ pub(crate) async fn lost_ends_with_the_validity(cx: &LockCx) -> CheckResult {
         &guard,
     )?;
     expect(loss == Loss::Expired, "`Expired`", loss)?;
-    // Whoever asks later hears it too.
+    // A later call ends too.
     cx.ends("`lost()` of a lost lock", guard.lost()).await?;
     Ok(())
 }
@@ -32,7 +32,7 @@ pub(crate) async fn lost_is_put_off_by_an_extension(cx: &LockCx) -> CheckResult 
         let guard = cx.take(cx.lock(), LockRequest::new("k").ttl(ttl)).await?;
         let lost = guard.lost();
         if extend(cx, &guard, LONG).await?.is_err() {
-            // The machine was too busy: the lock was lost for good reason.
+            // The machine was too busy: the lock was rightly lost.
             continue;
         }
         expect_pending(cx, "`lost()` of an extended lock", lost, ttl + 100 * MS).await?;
@@ -65,7 +65,7 @@ async fn lost_is_silent_after_a_release(cx: &LockCx, is_dropped: bool) -> CheckR
             let what = "`lost()` of a released lock";
             return expect_pending(cx, what, lost, ttl + 100 * MS).await;
         }
-        // The machine was too busy: the lock was lost for good reason.
+        // The machine was too busy: the lock was rightly lost.
     }
     Err(Failure::new("a release in time", "none, five times"))
 }

@@ -15,7 +15,7 @@ use crate::conformance::lock::cx::{LONG, LockCx, POLL, TRIES};
 use crate::conformance::node::NodeFault;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
-/// The error names each node in order, and what became of those that failed.
+/// Fails unless the error lists each node in order, and why the nodes that failed did.
 fn expect_reports(
     cx: &LockCx,
     reports: &NodeReports,
@@ -35,7 +35,7 @@ fn expect_reports(
     Ok(())
 }
 
-/// Both ways to acquire say that it is an outage.
+/// Fails unless both ways to acquire say that it is an outage.
 async fn expect_outage(
     cx: &LockCx,
     lock: &Arc<dyn DistributedLock>,
@@ -79,7 +79,7 @@ async fn expect_outage(
     Ok(())
 }
 
-/// Whether a busy machine has kept a node from saying in time what is wrong with it.
+/// Returns whether a busy machine has kept a node from answering in time with its error.
 fn is_late(outage: &Unavailable, faulty: &Range<usize>) -> bool {
     let reports = outage.nodes.as_slice().get(faulty.clone());
     let is_late = |report: &NodeReport| match &report.vote {
@@ -100,12 +100,12 @@ async fn is_an_outage(cx: &LockCx, fault: NodeFault, cause: &str) -> CheckResult
     warm_up(cx, &rival).await?;
     inject(cx, faulty.clone(), &fault).await?;
     expect_outage(cx, cx.lock(), "k", &faulty, cause).await?;
-    // Nothing stays where it can be taken back.
+    // Nothing is left where it can be released.
     cx.expect_nothing_left().await?;
     heal(cx, faulty.clone()).await?;
     cx.expect_nothing_left().await?;
 
-    // The same lock works again. While somebody holds it, an outage is still an outage.
+    // The same lock works again. While it is held, an outage is still an outage.
     let guard = cx.take(cx.lock(), long("held")).await?;
     cx.expect_taken(&rival, &long("held")).await?;
     inject(cx, faulty.clone(), &fault).await?;

@@ -13,7 +13,7 @@ use crate::conformance::lock::cx::{LONG, LockCx};
 use crate::conformance::node::NodeFault;
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// All that a lock does, while some nodes do not.
+/// Does everything that a lock does, while some nodes fail.
 async fn does_no_harm(cx: &LockCx, fault: NodeFault) -> CheckResult {
     let faulty = minority(cx)?;
     let rival = cx.rival().await?;
@@ -65,7 +65,7 @@ pub(crate) async fn a_minority_of_late_nodes_does_no_harm(cx: &LockCx) -> CheckR
     does_no_harm(cx, NodeFault::Delay(LATE)).await
 }
 
-/// Lets nodes answer one after the other, soon enough for every lock and later than the others.
+/// Lets nodes answer later than the others, one after the other, but soon enough for every lock.
 async fn slow_down(cx: &LockCx, nodes: Range<usize>) -> CheckResult {
     for (node, turn) in nodes.zip((1..=3).cycle()) {
         let delay = NodeFault::Delay(turn * Duration::from_millis(18));
@@ -83,19 +83,19 @@ pub(crate) async fn a_stale_minority_does_not_keep_a_lock_taken(cx: &LockCx) -> 
         let guard = holder.acquire(&request).await;
         guard.map_err(|error| Failure::new("a free lock", chain(&error)))
     })?;
-    // The keys of some nodes outlive the release, and whoever would remove them ends with its
-    // runtime.
+    // The keys of some nodes outlive the release, and the task that would remove them ends with
+    // its runtime.
     inject(cx, stale.clone(), &NodeFault::Refuse).await?;
     cx.on_another_runtime(async { release_somehow(&guard).await })?;
     heal(cx, stale.clone()).await?;
-    // Those who refuse are the first to answer.
+    // The nodes that refuse are the first to answer.
     slow_down(cx, stale.end..cx.bed().nodes().len()).await?;
     drop(cx.ask_for_freed(&rival, &long("k")).await?);
     Ok(())
 }
 
-/// Releases a lock on a runtime where its nodes have to connect anew: what ended with the runtime
-/// before may answer the first calls, and then there is a pause.
+/// Releases a lock on a runtime where its nodes have to connect again: a connection that ended with
+/// the runtime before may answer the first calls, and then there is a pause.
 async fn release_somehow(guard: &LockGuard) -> CheckResult {
     for _ in 0..50 {
         match guard.release().await {

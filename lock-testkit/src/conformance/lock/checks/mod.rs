@@ -28,7 +28,7 @@ use super::cx::LONG;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A request for a lock that does not end during a check.
+/// Returns a request for a lock that does not end during a check.
 fn long(name: impl AsRef<[u8]>) -> LockRequest {
     LockRequest::new(name).ttl(LONG)
 }

@@ -6,7 +6,7 @@ use super::long;
 use crate::conformance::lock::cx::LockCx;
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// All at the same time, by two locks in turn: none is in the way of another.
+/// Holds all names at the same time, by two locks in turn: none is in the way of another.
 async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
     let locks = [Arc::clone(cx.lock()), cx.rival().await?];
     let mut guards = Vec::new();
@@ -25,7 +25,7 @@ async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
     for (i, name) in names.iter().enumerate() {
         cx.expect_taken(&locks[(i + 1) % 2], &long(name)).await?;
     }
-    // Of two, one is released and the other stays.
+    // Every second one is released, and the others stay.
     for guard in guards.iter().step_by(2) {
         drop(guard.release().await);
     }
@@ -37,7 +37,7 @@ async fn lock_all(cx: &LockCx, names: &[&[u8]]) -> CheckResult {
     cx.expect_nothing_left().await
 }
 
-/// The start of a name, for a message.
+/// Returns the start of a name, for a message.
 fn shown(name: &[u8]) -> String {
     let start = name[..name.len().min(24)].escape_ascii();
     format!("{start} ({} bytes)", name.len())
@@ -83,7 +83,7 @@ pub(crate) async fn names_that_look_alike_are_different(cx: &LockCx) -> CheckRes
         // Neither is text.
         &[0xff],
         &[0xfe],
-        // One letter, written in two ways.
+        // One letter, encoded in two ways.
         "\u{e9}".as_bytes(),
         "e\u{301}".as_bytes(),
     ];

@@ -11,13 +11,13 @@ use crate::conformance::lock::cx::LockCx;
 use crate::conformance::node::{Denial, NodeFault};
 use crate::conformance::{CheckResult, Failure};
 
-/// Longer than a node may take, in any sensible lock whose ttl is long.
+/// A time that is longer than a node may take, in any sensible lock whose ttl is long.
 pub(super) const LATE: Duration = Duration::from_millis(1_500);
 
 /// The way in which nodes refuse.
 pub(super) const DENIED: NodeFault = NodeFault::Deny(Denial::NoPerm);
 
-/// All nodes, by number.
+/// Returns all nodes, by number.
 pub(crate) fn all_nodes(cx: &LockCx) -> CheckResult<Range<usize>> {
     match cx.bed().nodes().len() {
         0 => Err(Failure::unsupported("lose nodes: the lock has none")),
@@ -25,7 +25,7 @@ pub(crate) fn all_nodes(cx: &LockCx) -> CheckResult<Range<usize>> {
     }
 }
 
-/// As many nodes as the lock can do without.
+/// Returns as many nodes as the lock can do without.
 pub(super) fn minority(cx: &LockCx) -> CheckResult<Range<usize>> {
     let nodes = all_nodes(cx)?.len();
     match nodes - (nodes / 2 + 1) {
@@ -36,7 +36,7 @@ pub(super) fn minority(cx: &LockCx) -> CheckResult<Range<usize>> {
     }
 }
 
-/// As few nodes as the lock cannot do without.
+/// Returns as few nodes as the lock cannot do without.
 pub(super) fn majority(cx: &LockCx) -> CheckResult<Range<usize>> {
     let nodes = all_nodes(cx)?.len();
     Ok(0..nodes - nodes / 2)

@@ -20,7 +20,7 @@ pub(crate) async fn a_killed_process_keeps_its_lock_until_the_ttl_ends(cx: &Lock
         if second.is_none() {
             break;
         }
-        // It may have been long until we heard of it.
+        // It may have taken long until we heard of it.
         let is_late = cx.now().saturating_sub(held) > ttl / 2;
         expect(is_late, "a lock that another process holds", &second)?;
     }
@@ -43,7 +43,7 @@ pub(crate) async fn processes_lose_no_update(cx: &LockCx) -> CheckResult {
         cx.ends("a start of a process", child.expect("ready"))
             .await??;
     }
-    // None can be through before the other one starts.
+    // Neither can have finished before the other one starts.
     for child in &mut children {
         child.go()?;
     }

@@ -9,7 +9,7 @@ use super::{MS, long};
 use crate::conformance::lock::cx::LockCx;
 use crate::conformance::{CheckResult, expect};
 
-/// Releases a lock; an outage is tried again, since none is expected.
+/// Releases a lock, again after an outage, since none is expected.
 pub(super) async fn release(
     cx: &LockCx,
     guard: &LockGuard,

@@ -15,7 +15,7 @@ pub(crate) async fn an_automatic_extension_keeps_the_lock(cx: &LockCx) -> CheckR
     let guard = cx.take(cx.lock(), renewed().ttl(3_000 * MS)).await?;
     for _ in 0..20 {
         cx.sleep(400 * MS).await;
-        // A machine that stands still for a whole ttl loses it for good reason.
+        // On a machine that stands still for a whole ttl it is rightly lost.
         let is_valid = guard.is_valid();
         expect(is_valid, "a guard that stays valid", &guard)?;
         cx.expect_taken(&rival, &long("k")).await?;

@@ -8,7 +8,7 @@ use super::{MS, long};
 use crate::conformance::lock::cx::{LONG, LockCx};
 use crate::conformance::{CheckResult, expect};
 
-/// A holder whose ttl is over, and whoever came after.
+/// Makes a holder whose ttl is over, and its successor.
 async fn stale_and_successor(
     cx: &LockCx,
     successor: &Arc<dyn DistributedLock>,
@@ -20,7 +20,7 @@ async fn stale_and_successor(
     Ok((stale, next))
 }
 
-/// The successor still has all of the lock.
+/// Fails unless the successor still has the whole lock.
 async fn expect_untouched(cx: &LockCx, next: &LockGuard) -> CheckResult {
     expect(next.is_valid(), "the successor's guard to be valid", next)?;
     let third = cx.rival().await?;

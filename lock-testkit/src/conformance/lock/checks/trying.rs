@@ -11,7 +11,7 @@ use crate::conformance::{CheckResult, Failure, expect};
 pub(crate) async fn a_try_does_not_wait_for_a_holder(cx: &LockCx) -> CheckResult {
     let guard = cx.take(cx.lock(), long("k")).await?;
     let rival = cx.rival().await?;
-    // It has no meaning for a try.
+    // It has no effect on a try.
     let request = long("k").max_wait(10_000 * MS);
     cx.expect_taken(&rival, &request).await?;
     let tried = pin!(cx.ask(&rival, &request));

@@ -46,7 +46,7 @@ pub(crate) async fn the_validity_counts_from_before_the_nodes_were_asked(
     let mut tries = 0;
     loop {
         tries += 1;
-        // Of an attempt before, something may be left.
+        // Something may be left of an attempt before.
         let request = LockRequest::new(format!("k-{tries}")).ttl(ttl);
         let start = cx.now();
         match cx.ends("a try", cx.lock().try_acquire(&request)).await? {
@@ -67,7 +67,7 @@ pub(crate) async fn a_lock_ends_with_its_ttl(cx: &LockCx) -> CheckResult {
     let guard = cx.take(cx.lock(), LockRequest::new("k").ttl(ttl)).await?;
     let acquired = cx.now();
     loop {
-        // The clock is read on that side on which a pause does not count against the lock.
+        // The clock is read on the side on which a pause does not count against the lock.
         let lived_at_least = cx.now().saturating_sub(acquired);
         let is_valid = guard.is_valid();
         let lived_at_most = cx.now().saturating_sub(start);
@@ -85,7 +85,7 @@ pub(crate) async fn a_lock_ends_with_its_ttl(cx: &LockCx) -> CheckResult {
     }
     cx.sleep(ttl).await;
     expect(!guard.is_valid(), "a guard that stays invalid", &guard)?;
-    // Nobody has released it.
+    // It was never released.
     cx.expect_nothing_left().await?;
     drop(cx.take(&cx.rival().await?, long("k")).await?);
     Ok(())

@@ -8,7 +8,7 @@ use crate::conformance::node::cx::{
 };
 use crate::conformance::node::harness::Entry;
 
-/// All that a lock does with a key, of which no byte may get lost.
+/// Does everything that a lock does with a key, of which no byte may get lost.
 async fn lives_a_whole_life(cx: &NodeCx, key: &[u8]) -> CheckResult {
     let mine = cx.token();
     cx.expect(&acquire(key, mine), &Reply::ok()).await?;
@@ -46,7 +46,7 @@ pub(crate) async fn keys_are_bytes(cx: &NodeCx) -> CheckResult {
 }
 
 pub(crate) async fn keys_of_unicode_stay_as_they_are(cx: &NodeCx) -> CheckResult {
-    // The two last ones look alike and are not: no form of Unicode is made of another.
+    // The last two look alike and are different: no form of Unicode is turned into another.
     for key in ["🔒", "ключ", "مفتاح", "\u{feff}k", "\u{e9}", "e\u{301}"] {
         lives_a_whole_life(cx, key.as_bytes()).await?;
     }
@@ -86,7 +86,7 @@ pub(crate) async fn keys_may_hold_whatever_means_something_elsewhere(cx: &NodeCx
 pub(crate) async fn keys_of_64_kib_work(cx: &NodeCx) -> CheckResult {
     let long = vec![b'k'; 64 * 1024];
     lives_a_whole_life(cx, &long).await?;
-    // They differ in their last byte alone.
+    // They differ only in their last byte.
     let mut sibling = long.clone();
     sibling[64 * 1024 - 1] = b'l';
     let (mine, other) = (cx.token(), cx.token());

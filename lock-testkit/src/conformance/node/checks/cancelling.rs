@@ -1,4 +1,4 @@
-//! Calls that nobody waits for any more.
+//! Calls that are dropped before they have ended.
 
 use crate::conformance::CheckResult;
 use crate::conformance::node::calls::{AGES, BRIEF, expect_about_holder};
@@ -35,7 +35,7 @@ pub(crate) async fn dropping_every_call_leaves_the_node_usable(cx: &NodeCx) -> C
     for round in 0..20 {
         for n in 0..5 {
             let mut call = cx.call(cx.ask_holder(n), AGES);
-            // An answer at once is as good.
+            // An immediate answer is just as good.
             drop(futures::poll!(&mut call));
         }
         let command = cx.ask_holder(5 + round % 5);

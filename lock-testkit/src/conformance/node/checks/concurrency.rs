@@ -17,7 +17,7 @@ use crate::conformance::node::looks::reply_shown;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 use crate::sim::Chance;
 
-/// What a reply has to be.
+/// The reply that is expected.
 #[derive(Clone, Debug)]
 enum Wanted {
     Exactly(Reply),
@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// Sends all commands at the same time, each from a task of its own; their replies in order.
+/// Sends all commands at the same time, each from a task of its own. Returns their replies in order.
 pub(super) async fn at_once(
     cx: &NodeCx,
     calls: impl IntoIterator<Item = (Arc<dyn RedisNode>, Command)>,
@@ -63,7 +63,7 @@ pub(super) async fn at_once(
     cx.all(calls).await?.into_iter().collect()
 }
 
-/// Nodes as processes of their own have them.
+/// Makes nodes such as separate processes would have.
 pub(super) async fn nodes(cx: &NodeCx, count: usize) -> CheckResult<Vec<Arc<dyn RedisNode>>> {
     let mut nodes = vec![Arc::clone(cx.node())];
     while nodes.len() < count {
@@ -127,8 +127,8 @@ pub(crate) async fn of_100_releases_at_once_one_finds_the_key(cx: &NodeCx) -> Ch
     )
 }
 
-/// A holder that is late releases and extends, several times at once, while a successor takes over.
-/// A script that compares in one step and acts in another hits the successor's key.
+/// A late holder releases and extends, several times at once, while a successor takes over. A script
+/// that compares in one step and acts in another hits the successor's key.
 pub(crate) async fn late_calls_of_a_holder_never_touch_its_successor(cx: &NodeCx) -> CheckResult {
     let nodes = nodes(cx, 3).await?;
     for _ in 0..30 {
@@ -142,7 +142,7 @@ pub(crate) async fn late_calls_of_a_holder_never_touch_its_successor(cx: &NodeCx
             (Arc::clone(&nodes[n % 3]), command)
         });
         let takes_over = async {
-            // One of the releases makes room; who asks without end would hang if none did.
+            // One of the releases makes room. If none did, asking without an end would hang.
             for _ in 0..100_000 {
                 if cx.reply(&acquire("k", successor)).await? == Reply::ok() {
                     return Ok(());
@@ -175,7 +175,7 @@ async fn pause() {
     .await;
 }
 
-/// Twenty times a thousand at once, over 500 keys whose holders all differ.
+/// A thousand calls at once, twenty times, over 500 keys whose holders all differ.
 pub(crate) async fn each_of_20000_calls_gets_its_own_reply(cx: &NodeCx) -> CheckResult {
     let holders: Vec<(String, Token)> = (0..500).map(|n| (format!("k{n}"), cx.token())).collect();
     let node = || Arc::clone(cx.node());
@@ -197,7 +197,7 @@ pub(crate) async fn each_of_20000_calls_gets_its_own_reply(cx: &NodeCx) -> Check
     Ok(())
 }
 
-/// A call on one of the held keys that changes nothing about who holds it. Most name the holder.
+/// Returns a call on one of the held keys that does not change its holder. Most name the holder.
 fn any_call(cx: &NodeCx, holders: &[(String, Token)], chance: &mut Chance) -> (Command, Wanted) {
     let (key, holder) = &holders[chance.index(holders.len())];
     let exactly = |command, reply| (command, Wanted::Exactly(reply));
@@ -219,7 +219,7 @@ fn any_call(cx: &NodeCx, holders: &[(String, Token)], chance: &mut Chance) -> (C
     }
 }
 
-/// Polls the call at most so often, and then drops it.
+/// Polls the call at most this often, and then drops it.
 async fn given_up<T>(call: impl Future<Output = T>, polls: u64) -> Option<T> {
     let mut call = pin!(call);
     let mut left = polls;
@@ -235,8 +235,8 @@ async fn given_up<T>(call: impl Future<Output = T>, polls: u64) -> Option<T> {
     .await
 }
 
-/// Between one and 512, the small numbers as often as the great ones: as a rule the reply is not
-/// there yet, sometimes it is on its way, and sometimes it has come.
+/// Returns a number between 1 and 512, small ones as often as large ones: usually the reply has not
+/// come by then, sometimes it is on its way, and sometimes it has come.
 fn some_polls(chance: &mut Chance) -> u64 {
     let magnitude = chance.below(10);
     1 + chance.below(1 << magnitude)
@@ -283,7 +283,7 @@ pub(crate) async fn dropped_calls_leave_the_replies_of_others_alone(cx: &NodeCx)
     Ok(())
 }
 
-/// A dropped acquire may take effect or not, but never behind the release that follows it.
+/// A dropped acquire may take effect or not, but never after the release that follows it.
 pub(crate) async fn a_release_behind_a_dropped_acquire_leaves_nothing(cx: &NodeCx) -> CheckResult {
     cx.warm_up().await?;
     let mut chance = Chance::new(12);

@@ -7,11 +7,11 @@ use crate::conformance::node::cx::{NodeCx, SHORT, acquire};
 use crate::conformance::node::harness::{Access, NodeFault};
 use crate::conformance::{CheckResult, Failure, expect};
 
-/// A pool may have as many connections as that. More, on each instance of a service, is a burden to
-/// a server that allows 10,000 by default.
+/// The most connections that a pool may have. More of them, on each instance of a service, are a
+/// burden to a server that allows 10,000 by default.
 const POOL: usize = 64;
 
-/// How many connections may be on their way out, besides those that are in use.
+/// How many connections may be about to close, besides those that are in use.
 const LINGERING: usize = 16;
 
 /// Many calls at the same time, so that whatever grows with them has grown.

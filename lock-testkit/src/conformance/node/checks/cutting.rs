@@ -100,7 +100,7 @@ pub(crate) async fn a_lost_reply_is_an_error_to_every_command(cx: &NodeCx) -> Ch
         cx.heal().await?;
         cx.until_answered().await?;
     }
-    // They have run all the same.
+    // They have run nevertheless.
     cx.expect_entry("k", &Entry::Missing).await
 }
 

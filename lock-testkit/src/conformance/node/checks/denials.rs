@@ -11,7 +11,7 @@ use crate::conformance::node::cx::{
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
-/// Puts a lock there and makes the server deny commands. What is denied has to be an error with
+/// Sets a lock and makes the server deny commands. A denied command has to end with an error that has
 /// the code, and have no effect.
 async fn denied(
     cx: &NodeCx,
@@ -72,7 +72,7 @@ fn expect_code(denial: Denial, command: &Command, error: &NodeError) -> CheckRes
     )
 }
 
-/// One of each kind that changes anything.
+/// Returns one command of each kind that changes something.
 fn all(token: Token) -> Vec<Command> {
     let mut commands = acquires(token);
     commands.extend([
@@ -135,7 +135,7 @@ pub(crate) async fn moved_is_an_error_with_its_code_and_not_followed(cx: &NodeCx
     denied(cx, Denial::Moved, all).await
 }
 
-/// Those that a server can be made to answer at once, of different sorts.
+/// Denials of different sorts that a server can be made to answer at once.
 const QUICK: [Denial; 4] = [
     Denial::ReadOnly,
     Denial::OutOfMemory,

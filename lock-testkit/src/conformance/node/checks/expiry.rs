@@ -15,8 +15,8 @@ use crate::conformance::node::looks::living;
 /// Long enough for a second command to find the key, whatever the machine does.
 const HALF_SECONDS: Duration = Duration::from_millis(600_500);
 
-/// 1.5 s is neither 1 s nor 2 s nor 1500 s. On a machine that stalls for longer the shorter one
-/// proves nothing, and the longer ones do.
+/// 1.5 s is neither 1 s nor 2 s nor 1500 s. On a machine that stalls for longer, the short lifetime
+/// proves nothing, but the longer ones do.
 pub(crate) async fn lifetimes_are_exact_to_the_millisecond(cx: &NodeCx) -> CheckResult {
     let lifetimes = [1500, 1999, 600_500, 600_999].map(Duration::from_millis);
     for ttl in lifetimes {
@@ -122,7 +122,7 @@ pub(crate) async fn a_key_expires_by_itself_and_is_free_then(cx: &NodeCx) -> Che
     cx.expect_held("k", first).await
 }
 
-/// The server's clock ends keys, not a timer of the client's.
+/// Keys end by the server's clock, not by a timer of the client.
 pub(crate) async fn a_key_expires_without_the_node_that_set_it(cx: &NodeCx) -> CheckResult {
     let node = cx.bed().connect(&Access::default()).await?;
     let brief = acquire_for("k", cx.token(), Duration::from_millis(30));
@@ -132,7 +132,7 @@ pub(crate) async fn a_key_expires_without_the_node_that_set_it(cx: &NodeCx) -> C
     gone(cx, "k").await
 }
 
-/// A key that lives for ever is a lock that nobody gets again.
+/// A key without an expiry would be a lock that can never be acquired again.
 pub(crate) async fn no_command_leaves_a_key_without_a_lifetime(cx: &NodeCx) -> CheckResult {
     let mine = cx.token();
     let steps = [
@@ -155,7 +155,7 @@ pub(crate) async fn no_command_leaves_a_key_without_a_lifetime(cx: &NodeCx) -> C
     cx.expect_held("script", mine).await
 }
 
-/// Somebody made it live for ever (`PERSIST`): what its holder asks for then is what it gets.
+/// The key has lost its expiry (`PERSIST`): it gets the lifetime that its holder asks for.
 pub(crate) async fn a_key_that_lost_its_lifetime_gets_one_from_its_holder(
     cx: &NodeCx,
 ) -> CheckResult {

@@ -26,7 +26,7 @@ pub(crate) async fn an_extension_lengthens_the_life_of_its_own_key(cx: &NodeCx) 
     Ok(())
 }
 
-/// So an extension that fails elsewhere takes nothing away here.
+/// So an extension that fails at other nodes takes nothing away at this one.
 pub(crate) async fn an_extension_never_shortens_a_life(cx: &NodeCx) -> CheckResult {
     let mine = cx.token();
     let since = cx.now();
@@ -83,7 +83,7 @@ pub(crate) async fn an_extension_leaves_a_key_of_another_type_alone(cx: &NodeCx)
     cx.expect_entry("k", &Entry::OtherType).await
 }
 
-/// Each entry with its own token and its own lifetime; one that fails stops no other.
+/// Each entry has its own token and its own lifetime, and one that fails does not stop the others.
 pub(crate) async fn an_extension_of_many_answers_for_each_in_order(cx: &NodeCx) -> CheckResult {
     let (a, b, other) = (cx.token(), cx.token(), cx.token());
     for (key, token) in [("a", a), ("b", b), ("other", other), ("late", a)] {
@@ -98,7 +98,7 @@ pub(crate) async fn an_extension_of_many_answers_for_each_in_order(cx: &NodeCx) 
         (b"missing", a, long),
         (b"a", a, TTL * 2),
         (b"other", a, long),
-        // The tokens of others in the same call are no good.
+        // The tokens of other entries in the same call do not count.
         (b"a", b, long),
         (b"late", a, Duration::from_millis(1)),
     ]);
@@ -127,7 +127,7 @@ pub(crate) async fn an_extension_of_500_reaches_each(cx: &NodeCx) -> CheckResult
     let entries: Vec<(Vec<u8>, Token)> = (0..500)
         .map(|n| (format!("k{n}").into_bytes(), cx.token()))
         .collect();
-    // What will be answered, by the entry's number.
+    // The answer that is expected, by the entry's number.
     let answer = |n: usize| match n {
         n if n % 7 == 3 => 0,
         n if n % 11 == 5 => -1,

@@ -23,7 +23,7 @@ pub(crate) async fn a_hung_call_holds_up_no_other(cx: &NodeCx) -> CheckResult {
     cx.inject(NodeFault::Hang).await?;
     let mut long = cx.call(cx.ask_holder(0), AGES);
     cx.begin(&mut long).await?;
-    // Of the same key and of others, since a pool may tell them apart.
+    // For the same key and for others, since a pool may treat them differently.
     for key in ["held 0", "a", "b", "c"] {
         cx.fails(&release(key, cx.token()), BRIEF).await?;
     }
@@ -50,7 +50,7 @@ async fn late_replies_reach_nobody_else(cx: &NodeCx, fault: NodeFault) -> CheckR
     let mut waiting = Vec::new();
     for n in 10..20 {
         let mut call = cx.call(cx.ask_holder(n), AGES);
-        // It may end at once if the node is about to connect anew.
+        // It may end at once if the node is about to connect again.
         if futures::poll!(&mut call).is_pending() {
             waiting.push((n, call));
         }

@@ -1,4 +1,4 @@
-//! Looking at a lock and removing it, whoever holds it.
+//! Inspecting a lock, and removing it regardless of its holder.
 
 use lock_core::Reply;
 
@@ -61,7 +61,7 @@ pub(crate) async fn an_inspection_finds_no_missing_key(cx: &NodeCx) -> CheckResu
     cx.expect_keys(&[]).await
 }
 
-/// Whoever looks at a lock neither lengthens nor shortens its life.
+/// An inspection neither lengthens nor shortens the life of a lock.
 pub(crate) async fn an_inspection_changes_nothing(cx: &NodeCx) -> CheckResult {
     let mut found = vec![Entry::Missing, Entry::OtherType];
     for value in values(cx) {
@@ -115,7 +115,7 @@ pub(crate) async fn a_removal_finds_no_missing_key(cx: &NodeCx) -> CheckResult {
     cx.expect_keys(&[]).await
 }
 
-/// Not "nobody holds it", and not "it is no lock".
+/// The error must not read as "nobody holds it", nor as "it is not a lock".
 pub(crate) async fn an_error_inside_an_inspection_or_a_removal_is_an_error(
     cx: &NodeCx,
 ) -> CheckResult {

@@ -13,7 +13,7 @@ fn attempts(cx: &NodeCx) -> Vec<(String, Token)> {
     (0..KEYS).map(|n| (format!("k{n}"), cx.token())).collect()
 }
 
-/// Releases as a lock does: again until there is a definite answer.
+/// Releases a key as a lock does: again and again until there is a definite answer.
 async fn release_for_good(cx: &NodeCx, key: &str, token: Token) -> CheckResult<Reply> {
     let start = cx.runtime().now();
     loop {
@@ -35,7 +35,7 @@ pub(crate) async fn a_release_does_not_overtake_its_acquire(cx: &NodeCx) -> Chec
     let mut calls = Vec::new();
     for (n, (key, token)) in attempts.iter().enumerate() {
         if n % 3 == 0 {
-            // Else a node with several connections might keep the order by chance.
+            // Otherwise a node with several connections might keep the order by chance.
             let mut call = cx.call(release("nobody", *token), AGES);
             cx.begin(&mut call).await?;
             calls.push((None, call));
@@ -44,7 +44,7 @@ pub(crate) async fn a_release_does_not_overtake_its_acquire(cx: &NodeCx) -> Chec
         cx.begin(&mut acquire).await?;
         let mut release = cx.call(release(key, *token), AGES);
         cx.begin(&mut release).await?;
-        // Nobody waits for half of the acquires. Whether they were sent is all the same then.
+        // Half of the acquires are not waited for. Whether they were sent does not matter.
         calls.push(((n % 2 == 0).then_some(acquire), release));
     }
     cx.heal().await?;
@@ -110,7 +110,7 @@ pub(crate) async fn commands_for_one_key_arrive_in_the_order_of_the_calls(
             let token = cx.token();
             sent.push(token.as_bytes().to_vec());
             let mut call = cx.call(acquire(key, token), LONG);
-            // An answer at once is as good.
+            // An immediate answer is just as good.
             if futures::poll!(&mut call).is_pending() {
                 calls.push(call);
             }
@@ -160,8 +160,8 @@ pub(crate) async fn a_replaced_connection_takes_the_releases_of_its_acquires(
     for (_, token) in &attempts {
         cx.until_received(token.as_str(), 1).await?;
     }
-    // Enough to give any connection up, whichever the key belongs to. A node that keeps it keeps the
-    // order by that.
+    // This is enough to give up any connection, whichever one the key belongs to. A node that keeps
+    // it also keeps the order.
     for _ in 0..20 {
         let calls = attempts.iter();
         let calls = calls.map(|(key, _)| cx.call(release(key, cx.token()), BRIEF));

@@ -25,7 +25,7 @@ pub(crate) async fn a_refused_call_is_not_sent_and_names_its_cause(cx: &NodeCx) 
 pub(crate) async fn calls_fail_fast_while_the_server_is_down(cx: &NodeCx) -> CheckResult {
     cx.warm_up().await?;
     cx.inject(NodeFault::Refuse).await?;
-    // For longer than the pause between two connects may be.
+    // For longer than a pause between two connects may last.
     let start = cx.runtime().now();
     while cx.runtime().now().saturating_sub(start) < Duration::from_millis(300) {
         cx.fails(&acquire("k", cx.token()), AGES).await?;
@@ -89,7 +89,7 @@ pub(crate) async fn a_node_is_built_while_its_server_is_down_or_hangs(cx: &NodeC
     for fault in [NodeFault::Refuse, NodeFault::Hang] {
         cx.inject(fault).await?;
         let bed = Arc::clone(cx.bed());
-        // In a task, for a constructor that blocks its thread.
+        // In a task, since a constructor may block its thread.
         let build = cx.all(vec![Box::pin(async move {
             bed.connect(&Access::default()).await.map(drop)
         })]);

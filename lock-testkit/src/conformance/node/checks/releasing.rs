@@ -35,7 +35,7 @@ pub(crate) async fn a_second_release_finds_no_key(cx: &NodeCx) -> CheckResult {
     cx.expect_keys(&[]).await
 }
 
-/// The key of a successor above all, who came after the lock was lost.
+/// Above all the key of a successor that came after the lock was lost.
 pub(crate) async fn a_release_leaves_the_key_of_another_alone(cx: &NodeCx) -> CheckResult {
     let mine = cx.token();
     let mut values = lookalikes(mine);
@@ -109,10 +109,10 @@ pub(crate) async fn a_begun_millisecond_is_kept_as_a_whole_one(cx: &NodeCx) -> C
     expect_whole_millis_kept(cx, |token, keep| release_keeping("k", token, keep)).await
 }
 
-/// Whoever asks for 300 s and a bit must not find the key `k` gone after 300 s.
+/// Fails if the key `k`, kept for a little more than 300 s, would be gone after 300 s.
 ///
-/// That one extra millisecond is seen only if nearly no time passes between the release and the
-/// look, so it may take several tries.
+/// The one extra millisecond shows only if almost no time passes between the release and the look, so
+/// this may take several tries.
 pub(super) async fn expect_whole_millis_kept(
     cx: &NodeCx,
     keeping: impl Fn(Token, Duration) -> Command,

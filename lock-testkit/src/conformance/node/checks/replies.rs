@@ -1,4 +1,4 @@
-//! What each command answers, and what it leaves.
+//! The answer of each command, and its effect.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) async fn a_refusal_leaves_value_and_lifetime_alone(cx: &NodeCx) -> Ch
     Ok(())
 }
 
-/// The plain command refuses its own token too: that nobody else holds it is what the script tells.
+/// The plain command also refuses its own token. Only the script recognizes it.
 pub(crate) async fn an_acquire_does_not_set_its_own_key_again(cx: &NodeCx) -> CheckResult {
     let token = cx.token();
     let since = cx.now();
@@ -125,7 +125,7 @@ pub(crate) async fn a_long_value_is_told_by_its_first_128_bytes(cx: &NodeCx) -> 
     Ok(())
 }
 
-/// Whoever counts votes matches on these, so that an integer in the shape of a string is an error.
+/// The algorithm matches on these shapes, so an integer in the shape of a string is an error.
 pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> CheckResult {
     let (mine, other) = (cx.token(), cx.token());
     cx.bed().put(b"foreign", &Entry::forever("f")).await?;

@@ -1,4 +1,4 @@
-//! A server that starts anew, or closes connections for its own reasons.
+//! A server that restarts, or closes connections for its own reasons.
 
 use std::time::Duration;
 

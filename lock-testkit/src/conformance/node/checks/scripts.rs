@@ -15,7 +15,7 @@ use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::node::looks::living;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
-/// Sends this and nothing else: the second try, by source, is the lock's business.
+/// Sends only this command: trying again, by source, is up to the lock.
 async fn once(cx: &NodeCx, command: &Command) -> Result<Reply, NodeError> {
     cx.node().execute(command, LONG).await
 }
@@ -88,8 +88,8 @@ pub(crate) async fn a_script_runs_by_its_source_too(cx: &NodeCx) -> CheckResult 
     cx.expect_held("k", mine).await
 }
 
-/// Each call is either answered or NOSCRIPT, and then it has not run: what follows by source finds
-/// all as it was.
+/// Each call is either answered, or ends with NOSCRIPT and has not run: the command that follows by
+/// source finds everything unchanged.
 pub(crate) async fn scripts_that_vanish_under_calls_run_once_or_not(cx: &NodeCx) -> CheckResult {
     for _ in 0..20 {
         let mut calls = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) async fn scripts_that_vanish_under_calls_run_once_or_not(cx: &NodeCx)
     cx.expect_keys(&[]).await
 }
 
-/// It is no refusal: nobody else holds the lock.
+/// The error must not read as a refusal: nobody else holds the lock.
 pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckResult {
     expect_script_errors(cx, |mine| {
         vec![
@@ -143,8 +143,8 @@ pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckRe
     .await
 }
 
-/// Sends these to a server whose scripts may not run `GET`. Each has to be an error and to change
-/// nothing: the key `held` is the token's, and there is no other.
+/// Sends these commands to a server whose scripts may not run `GET`. Each has to end with an error and
+/// to change nothing: the key `held` still has the token, and there is no other key.
 pub(super) async fn expect_script_errors(
     cx: &NodeCx,
     commands: impl FnOnce(Token) -> Vec<Command>,
@@ -168,7 +168,7 @@ pub(crate) async fn a_script_that_may_not_set_is_an_error(cx: &NodeCx) -> CheckR
     expect_set_denied(cx, &acquire_or_report("k", token)).await
 }
 
-/// Fails unless the command is an error and sets nothing while the server has no memory.
+/// Fails unless the command ends with an error and sets nothing while the server is out of memory.
 pub(super) async fn expect_set_denied(cx: &NodeCx, command: &Command) -> CheckResult {
     let denial = Denial::OutOfMemory;
     cx.inject(NodeFault::Deny(denial)).await?;

@@ -1,4 +1,4 @@
-//! Passwords, and where they must not show.
+//! Passwords, and the places where they must not show.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use crate::conformance::node::cx::{LONG, NodeCx, acquire};
 use crate::conformance::node::harness::{Access, NodeFault, Protocol};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
-/// As [`Access::PASSWORD`] begins, escaped or not.
+/// The beginning of [`Access::PASSWORD`], which is the same when it is escaped.
 const SECRET: &str = "s3cr3t";
 
 const WRONG: &str = "s3cr3t/wr0ng";
@@ -48,7 +48,7 @@ pub(crate) async fn a_wrong_password_is_named_as_the_cause(cx: &NodeCx) -> Check
         .connect(&Access::password(Access::PASSWORD))
         .await?;
     let node = cx.bed().connect(&Access::password(WRONG)).await?;
-    // The second call meets what the node remembers of the first.
+    // The second call may get an error that the node remembers from the first.
     for _ in 0..2 {
         let shown = told(&error_of(cx, &*node).await?);
         expect(
@@ -88,7 +88,7 @@ pub(crate) async fn a_password_shows_nowhere(cx: &NodeCx) -> CheckResult {
     )
 }
 
-/// All that an error and its causes say, in every form.
+/// Returns everything that an error and its causes say, in every form.
 fn all_of(error: &NodeError) -> String {
     let mut shown = format!("{error} {error:?} {error:#?} ");
     let mut cause = error.source();

@@ -17,7 +17,7 @@ use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::{living, lookalikes};
 use crate::conformance::{CheckResult, expect};
 
-/// A lifetime that is no whole number of seconds.
+/// A lifetime that is not a whole number of seconds.
 const ODD: Duration = Duration::from_millis(600_567);
 
 pub(crate) async fn several_free_keys_are_set_with_the_lifetime(cx: &NodeCx) -> CheckResult {
@@ -34,7 +34,7 @@ pub(crate) async fn several_free_keys_are_set_with_the_lifetime(cx: &NodeCx) -> 
     cx.expect_keys(&[b"a", b"b", b"c", b"one"]).await
 }
 
-/// Wherever it stands among the keys, and whatever it holds.
+/// Wherever the taken key is among the keys, and whatever it holds.
 pub(crate) async fn of_several_keys_none_is_set_if_one_is_taken(cx: &NodeCx) -> CheckResult {
     let mine = cx.token();
     let mut values = lookalikes(mine);
@@ -57,7 +57,7 @@ pub(crate) async fn of_several_keys_none_is_set_if_one_is_taken(cx: &NodeCx) -> 
     Ok(())
 }
 
-/// Nor are those touched that are its own already.
+/// The keys that already have its token are not touched either.
 pub(crate) async fn several_that_are_refused_leave_their_own_keys_alone(
     cx: &NodeCx,
 ) -> CheckResult {
@@ -79,7 +79,7 @@ pub(crate) async fn several_that_are_refused_leave_their_own_keys_alone(
     Ok(())
 }
 
-/// The first in the order of the call, which is not that of the names.
+/// This is the first in the order of the call, which is not that of the names.
 pub(crate) async fn the_first_of_several_that_is_not_free_is_told(cx: &NodeCx) -> CheckResult {
     let (mine, other) = (cx.token(), cx.token());
     let keys = ["z free", "m own", "k first", "a second", "b third"];
@@ -117,7 +117,7 @@ pub(crate) async fn of_several_a_long_value_is_told_by_its_first_128_bytes(
     Ok(())
 }
 
-/// As after a reply that was lost: what is there stays as it is, and what is missing is set.
+/// As after a lost reply: the keys that are there stay as they are, and the missing ones are set.
 pub(crate) async fn several_know_their_own_keys_and_set_the_missing_ones(
     cx: &NodeCx,
 ) -> CheckResult {
@@ -176,7 +176,7 @@ pub(crate) async fn of_50_crossing_acquires_of_several_no_two_hold_one_key(
             }
         }
         expect(!holders.is_empty(), "somebody to hold keys", &replies)?;
-        // Whoever got less than all has left nothing.
+        // An acquire that did not get all of its keys has left none.
         let held: Vec<&[u8]> = holders.keys().map(|key| key.as_bytes()).collect();
         cx.expect_keys(&held).await?;
         for (key, token) in &holders {

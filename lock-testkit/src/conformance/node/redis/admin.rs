@@ -1,15 +1,15 @@
-//! The way into a server that stays open whatever is wrong with it.
+//! Access to a server that stays open whatever its fault.
 
 use lock_core::Reply;
 
 use crate::conformance::{CheckResult, Failure};
 use crate::{Connection, RedisServer, RedisServerBuilder, ServerError};
 
-/// A user of its own: what is taken from the default user, as whom nodes log in, is not taken
-/// from it.
+/// The kit's own user: permissions that are taken from the default user, as which nodes log in, are
+/// not taken from it.
 const NAME: &str = "conformance";
 
-/// A server that has this user from the start, and so after a restart too.
+/// Returns a server that has this user from the start, and so also after a restart.
 pub(super) fn builder() -> RedisServerBuilder {
     RedisServer::builder()
         .arg("--user", NAME)
@@ -18,14 +18,14 @@ pub(super) fn builder() -> RedisServerBuilder {
         .arg("+@all", "+@all")
 }
 
-/// A connection of this user.
+/// Opens a connection of this user.
 pub(super) fn connect(server: &RedisServer) -> Result<Connection, ServerError> {
     let mut connection = server.connect()?;
     connection.command(&["AUTH", NAME, "any"])?;
     Ok(connection)
 }
 
-/// What the server answers to a command from outside.
+/// Sends a command from outside and returns the answer.
 pub(super) fn ask<W: AsRef<[u8]>>(server: &RedisServer, words: &[W]) -> CheckResult<Reply> {
     Ok(connect(server)?.command(words)?)
 }

@@ -1,4 +1,4 @@
-//! A server behind a proxy, and what can be done to both.
+//! A server behind a proxy, and the faults of both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::conformance::{CheckResult, Failure};
 use crate::server::TlsFiles;
 use crate::{FaultProxy, ProxyFault, RedisServer};
 
-/// What clients send on their own before, between and behind the commands of a lock.
+/// The commands that clients send by themselves, before, between and after those of a lock.
 const OWN_COMMANDS: [&[u8]; 6] = [b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO"];
 
 /// A server, and the way to it.
@@ -59,7 +59,7 @@ impl RedisBed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The proxy cannot, where they are encrypted.
+    /// Fails if connections are encrypted, since the proxy cannot read them then.
     fn look_into_connections(&self) -> CheckResult {
         match self.harness.tls {
             Some(_) => Err(Failure::unsupported("look into what is encrypted")),
@@ -73,7 +73,7 @@ impl RedisBed {
         Ok(())
     }
 
-    /// After a restart, which loses what was set.
+    /// Sets again what a restart has lost.
     fn restarted(&self) -> CheckResult {
         let mut state = self.state();
         state.denials.forget();
@@ -139,7 +139,7 @@ impl NodeBed for RedisBed {
         self.proxy.heal();
         let mut state = self.state();
         let asks = state.asks;
-        // First of all, since a busy server takes no settings.
+        // First of all, since a busy server accepts no settings.
         state.denials.end(&self.server, asks)?;
         run(&self.server, "CONFIG SET timeout 0")
     }

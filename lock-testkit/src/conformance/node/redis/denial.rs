@@ -11,10 +11,10 @@ use crate::conformance::node::harness::{Access, Denial};
 use crate::conformance::{CheckResult, Failure};
 use crate::{Connection, FaultProxy, ProxyFault, RedisServer};
 
-/// How long a server may take to get into the state that is wanted.
+/// How long a server may take to get into the state that is asked for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Between two looks at it.
+/// The time between two looks at it.
 const POLL: Duration = Duration::from_millis(2);
 
 /// What the server denies now, and what is needed to end it.
@@ -31,12 +31,12 @@ impl Denials {
         server: &RedisServer,
         proxy: &FaultProxy,
     ) -> CheckResult {
-        // Noted first, so that what was begun is ended too.
+        // Noted first, so that it is ended even if it is only half begun.
         self.active.push(denial);
         match denial {
             Denial::NoAuth => {
                 run(server, "CONFIG SET requirepass another")?;
-                // Who is logged in stays so.
+                // A connection that is logged in would stay so.
                 proxy.cut();
             }
             Denial::NoPerm => run(server, "ACL SETUSER default -set -eval -evalsha")?,
@@ -45,7 +45,7 @@ impl Denials {
             Denial::OutOfMemory => run(server, "CONFIG SET maxmemory 1")?,
             Denial::Misconf => fail_to_save(server)?,
             Denial::Busy => self.endless = Some(keep_busy(server)?),
-            // A server loads for a moment only, and one that redirects serves no other commands.
+            // A server loads only for a moment, and one that redirects serves no other commands.
             Denial::Loading | Denial::Moved => {
                 let line = format!("-{}\r\n", denial.line());
                 proxy.set_fault(ProxyFault::Answer(line.into_bytes()));
@@ -54,8 +54,8 @@ impl Denials {
         Ok(())
     }
 
-    /// Ends all of them, but for what the proxy answers. `asks` says whether the server is to ask
-    /// for [`Access::PASSWORD`] then.
+    /// Ends all denials except for those that the proxy answers. `asks` says whether the server is to
+    /// ask for [`Access::PASSWORD`] afterwards.
     pub(super) fn end(&mut self, server: &RedisServer, asks: bool) -> CheckResult {
         while let Some(denial) = self.active.pop() {
             match denial {
@@ -76,7 +76,7 @@ impl Denials {
                 Denial::Busy => {
                     run(server, "SCRIPT KILL")?;
                     if let Some(mut endless) = self.endless.take() {
-                        // It answers that it was killed.
+                        // The answer is that the script was killed.
                         endless.receive().err();
                     }
                     run(server, "CONFIG SET busy-reply-threshold 5000")?;
@@ -87,19 +87,19 @@ impl Denials {
         Ok(())
     }
 
-    /// The server has started anew, without any of this.
+    /// Forgets all denials: the server has started again, without any of them.
     pub(super) fn forget(&mut self) {
         self.active.clear();
         self.endless = None;
     }
 }
 
-/// Where the server would put its data.
+/// Returns the file to which the server would save its data.
 fn dump(server: &RedisServer) -> PathBuf {
     server.dir().join("dump.rdb")
 }
 
-/// Lets the server fail to save, by a folder that stands where its file is to be.
+/// Lets the server fail to save, by a folder in the place of its file.
 fn fail_to_save(server: &RedisServer) -> CheckResult {
     std::fs::create_dir(dump(server))
         .map_err(|error| Failure::setup("keep a server from saving", &error))?;
