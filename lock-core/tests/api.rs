@@ -1,5 +1,7 @@
 //! The public API as applications and wrappers use it.
 
+#![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
