@@ -90,6 +90,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_owed_is_known_until_it_is_taken() {
+        let mut debts = Debts::default();
+        assert!(debts.is_empty());
+        debts.push(debt(1));
+        debts.push(debt(2));
+        assert!(!debts.is_empty());
+        assert_eq!(debts.take(Duration::ZERO, 1), [debt(1)]);
+        assert!(!debts.is_empty());
+        assert_eq!(debts.take(Duration::ZERO, 1), [debt(2)]);
+        assert!(debts.is_empty());
+        debts.put_back(debt(2));
+        assert!(!debts.is_empty());
+    }
+
+    #[test]
     fn one_attempt_has_one_debt_which_lasts_as_long_as_the_last_one_said() {
         let mut debts = Debts::default();
         let longer = Debt {

@@ -53,4 +53,19 @@ mod tests {
         assert_eq!(order(1), [0]);
         assert_eq!(order(0), [0_usize; 0]);
     }
+
+    #[test]
+    fn different_keys_have_different_anchors_so_that_no_node_has_to_do_it_all() {
+        let table: [(&[u8], _); 5] = [
+            (b"", [0, 1, 2, 3, 4]),
+            (b"report", [1, 2, 3, 4, 0]),
+            (b"invoice-1", [2, 3, 4, 0, 1]),
+            (b"invoice-2", [3, 4, 0, 1, 2]),
+            (b"invoice-4", [4, 0, 1, 2, 3]),
+        ];
+        for (key, expected) in table {
+            let order = anchor_order(key, 5).collect::<Vec<_>>();
+            assert_eq!(order, expected, "{}", key.escape_ascii());
+        }
+    }
 }

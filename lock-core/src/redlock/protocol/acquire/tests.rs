@@ -139,6 +139,30 @@ fn the_holder_is_the_one_that_a_quorum_of_refusals_names() {
 }
 
 #[test]
+fn votes_are_split_where_nodes_name_different_holders_and_not_where_they_agree() {
+    // Each character is the token that a node names; `-` names none. No quorum of five agrees.
+    let table = [
+        ("-----", false),
+        ("a----", false),
+        ("aa---", false),
+        ("ab---", true),
+        ("-a-b-", true),
+        ("aab--", true),
+        ("abb--", true),
+    ];
+    for (names, split) in table {
+        let mut round = round(5);
+        for (node, name) in names.char_indices() {
+            match name {
+                '-' => refused(&mut round, node),
+                _ => named(&mut round, node, &name.to_string(), 1),
+            }
+        }
+        assert_eq!(verdict(&round), contended(split), "{names}");
+    }
+}
+
+#[test]
 fn what_an_earlier_attempt_of_the_same_caller_left_behind_is_no_other_holder() {
     let own = Token::from_random([7; 16]);
     let mut round = round(3);
