@@ -14,17 +14,28 @@ mod link;
 mod node;
 mod queue;
 
+use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 pub use client::{Client, Connection, MAX_PENDING, Opened};
 pub use node::ClientNode;
 
+use crate::node::{NodeError, NodeErrorKind};
 use crate::runtime::contain;
 
 /// How many calls may be in flight on one connection. Callers that are faster than the server get an
 /// error, since nothing here may grow without bounds.
 const MAX_IN_FLIGHT: usize = 8 * 1024;
+
+/// What the server said as it ended the connection, as that of a cluster that is down may do.
+fn last_words(why: &NodeError) -> Option<&NodeError> {
+    if why.kind() != NodeErrorKind::Connection {
+        return None;
+    }
+    let words = why.source()?.downcast_ref::<NodeError>()?;
+    (words.kind() == NodeErrorKind::Server).then_some(words)
+}
 
 /// Locks a mutex whose holders leave it in order even if they panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
