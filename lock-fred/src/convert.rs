@@ -5,16 +5,15 @@ use std::io;
 use fred::bytes::Bytes;
 use fred::error::{Error, ErrorKind};
 use fred::types::{ClusterHash, CustomCommand, Resp3Frame, Value};
-use lock_core::node::Operation;
 use lock_core::{Command, NodeError, Reply};
 
 /// A command as fred takes it. All nodes of a lock share its bytes.
-pub(crate) struct Packed {
+pub(crate) struct Encoded {
     pub(crate) command: CustomCommand,
     pub(crate) args: Vec<Value>,
 }
 
-pub(crate) fn pack(command: &Command) -> Packed {
+pub(crate) fn encode(command: &Command) -> Encoded {
     let args = command.args();
     let (name, args) = args
         .split_first()
@@ -26,7 +25,7 @@ pub(crate) fn pack(command: &Command) -> Packed {
         end += arg.len();
         Value::Bytes(bytes.slice(start..end))
     });
-    Packed {
+    Encoded {
         args: args.collect(),
         command: CustomCommand::new(
             String::from_utf8_lossy(name).into_owned(),
@@ -34,13 +33,6 @@ pub(crate) fn pack(command: &Command) -> Packed {
             false,
         ),
     }
-}
-
-/// The release that undoes a doubtful command, to be sent without anybody waiting for its reply.
-///
-/// It carries its script's source: nobody would be there to see a `NOSCRIPT`.
-pub(crate) fn pack_undo(undo: Operation) -> Packed {
-    pack(&Command::from(undo).with_source())
 }
 
 /// What the server answered, the same over RESP2 and RESP3 (rules N2 and N10).
@@ -75,8 +67,8 @@ fn array(frames: impl IntoIterator<Item = Resp3Frame>) -> Result<Reply, NodeErro
     Ok(Reply::Array(replies?))
 }
 
-/// The server's answer, if it is one that fred takes for the end of the connection, such as
-/// `CLUSTERDOWN`, or that it got in the handshake.
+/// The server's answer, if the error is one: to the handshake, or one that fred takes for the end of
+/// the connection, such as `CLUSTERDOWN`.
 pub(crate) fn server_error(error: &Error) -> Option<NodeError> {
     let may_be_of_server = matches!(
         error.kind(),

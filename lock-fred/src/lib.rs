@@ -17,8 +17,10 @@
 //! # }
 //! ```
 //!
-//! fred runs on tokio alone, and so does this crate; it switches `lock-core/tokio` on. A call
-//! outside of a tokio runtime, or on one without timers and IO, is an error.
+//! fred runs on tokio alone, and so does this crate; it switches `lock-core/tokio` on. A connection
+//! belongs to the tokio runtime of the call that opened it. While one is up, calls may come from
+//! anywhere; a call that has to open one outside of a tokio runtime, or on one without timers and
+//! IO, is an error.
 //!
 //! # What the server has to allow
 //!
@@ -46,10 +48,12 @@
 //!   their order.
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
-//! - No command is ever sent twice, nor after its caller gave up.
+//! - No command is ever sent twice, or on another connection than the one it was handed to. If its
+//!   caller gives up while it waits for a connection, it is never sent.
 //! - `CLUSTERDOWN` ends the connection, as fred has it; the next call opens another.
-//! - It belongs to the tokio runtime of the call that opened it. When that runtime ends, the next
-//!   call opens another.
+//! - When the runtime of the call that opened it ends, the next call opens another.
+//! - When the node is dropped, it closes: at once, or after the releases that belong behind acquires
+//!   of unknown fate.
 //!
 //! # Settings of fred
 //!
@@ -137,28 +141,17 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod backoff;
-mod connector;
+mod client;
+mod connection;
 mod convert;
-mod dial;
-mod exchange;
-mod invalid_url;
-mod link;
+mod mismatch;
 mod node;
-mod peer;
-mod queue;
 mod settings;
+mod url;
 
-pub use invalid_url::InvalidUrl;
 pub use node::FredNode;
 pub use settings::InvalidConfig;
-
-/// Locks a mutex whose holders leave it in order even if they panic.
-fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
+pub use url::InvalidUrl;
 
 /// The README's program must compile.
 #[cfg(doctest)]

@@ -3,23 +3,19 @@
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
 use futures::future::BoxFuture;
+use lock_core::backend::ClientNode;
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
-use crate::connector::Connector;
-use crate::exchange;
-use crate::invalid_url;
-use crate::settings::Settings;
-use crate::{InvalidConfig, InvalidUrl};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+use crate::client::FredClient;
+use crate::settings::{InvalidConfig, Settings};
+use crate::url::{self, InvalidUrl};
 
 /// One Redis server, over the `fred` crate.
 ///
@@ -27,9 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Building it connects to nothing, so that a dead server never keeps a service from starting. See the
 /// [crate docs](crate) for what the server has to allow.
 pub struct FredNode {
-    settings: Arc<Settings>,
-    /// One, or as many as a pool had clients.
-    connectors: Box<[Arc<Connector>]>,
+    /// One for each connection: one, or as many as a pool had clients.
+    nodes: Box<[ClientNode<FredClient>]>,
 }
 
 impl FredNode {
@@ -41,7 +36,7 @@ impl FredNode {
     /// The text is no such URL, one of a cluster or of sentinels, or one that needs a feature that is
     /// off. Whether somebody answers there is seen at the first call.
     pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
-        Ok(Self::with_settings(invalid_url::parse(url.as_ref())?, 1))
+        Ok(Self::with_settings(url::parse(url.as_ref())?, 1))
     }
 
     /// A node at the address of a configuration: for what no URL can say, such as TLS with
@@ -88,21 +83,23 @@ impl FredNode {
     /// Set it before the first call.
     #[must_use]
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        let connectors = connectors(&self.settings, timeout, self.connectors.len());
-        Self { connectors, ..self }
-    }
-
-    fn with_settings(settings: Settings, connections: usize) -> Self {
-        let settings = Arc::new(settings);
+        let nodes = self.nodes.into_iter();
         Self {
-            connectors: connectors(&settings, CONNECT_TIMEOUT, connections),
-            settings,
+            nodes: nodes.map(|node| node.connect_timeout(timeout)).collect(),
         }
     }
 
-    /// Whose connection takes the commands for this key.
-    fn connector(&self, key: &[u8]) -> &Arc<Connector> {
-        match &*self.connectors {
+    fn with_settings(settings: Settings, connections: usize) -> Self {
+        let client = FredClient::new(settings);
+        let node = |_| ClientNode::new(client.clone());
+        Self {
+            nodes: (0..connections.max(1)).map(node).collect(),
+        }
+    }
+
+    /// The node whose connection takes the commands for this key.
+    fn node_of(&self, key: &[u8]) -> &ClientNode<FredClient> {
+        match &*self.nodes {
             [only] => only,
             many => {
                 let mut hasher = DefaultHasher::new();
@@ -111,11 +108,6 @@ impl FredNode {
             }
         }
     }
-}
-
-fn connectors(settings: &Arc<Settings>, timeout: Duration, count: usize) -> Box<[Arc<Connector>]> {
-    let connector = |_| Arc::new(Connector::new(Arc::clone(settings), timeout));
-    (0..count.max(1)).map(connector).collect()
 }
 
 #[async_trait]
@@ -131,8 +123,8 @@ impl RedisNode for FredNode {
         'c: 'f,
         Self: 'f,
     {
-        let connector = self.connector(command.operation().key());
-        exchange::execute(connector, command, within)
+        let node = self.node_of(command.operation().key());
+        node.execute(command, within)
     }
 
     async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
@@ -140,7 +132,7 @@ impl RedisNode for FredNode {
     }
 
     fn label(&self) -> &str {
-        self.settings.label()
+        self.nodes[0].label()
     }
 }
 

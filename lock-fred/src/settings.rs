@@ -11,8 +11,6 @@ use fred::types::config::{
     Blocking, Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
 
-use crate::peer::Suspicion;
-
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
@@ -50,7 +48,6 @@ pub(crate) struct Settings {
     config: Config,
     performance: PerformanceConfig,
     connection: ConnectionConfig,
-    suspicion: Suspicion,
 }
 
 impl Settings {
@@ -81,7 +78,7 @@ impl Settings {
         check_credentials(&config)?;
         config.fail_fast = true;
         config.blocking = Blocking::Block;
-        // Each call has a timeout of its own.
+        // The deadline of a call is watched outside of fred.
         performance.default_command_timeout = Duration::ZERO;
         let connection = ConnectionConfig {
             max_command_attempts: 1,
@@ -97,16 +94,11 @@ impl Settings {
             config,
             performance,
             connection,
-            suspicion: Suspicion::default(),
         })
     }
 
     pub(crate) fn label(&self) -> &str {
         &self.label
-    }
-
-    pub(crate) fn suspicion(&self) -> &Suspicion {
-        &self.suspicion
     }
 
     /// Where a server of TCP is.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::client::Client;
+use super::last_words;
 use super::link::Link;
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::BoxFuture;
@@ -80,7 +81,10 @@ where
         if let Poll::Ready(answer) = this.request.poll(cx) {
             *this.slot = None;
             end(this.link, slot, this.command, &answer);
-            return Poll::Ready(answer);
+            return Poll::Ready(answer.map_err(|error| match last_words(&error) {
+                Some(words) => words.clone(),
+                None => error,
+            }));
         }
         let timer = this.timer.as_mut();
         let end = if timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready()) {

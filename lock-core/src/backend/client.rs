@@ -56,7 +56,8 @@ pub trait Connection: Send + Sync + 'static {
     ///   [`UnexpectedReply`](crate::node::NodeErrorKind::UnexpectedReply): the server answered.
     /// - [`NotSent`](crate::node::NodeErrorKind::NotSent): nothing left, and nothing will.
     /// - [`Connection`](crate::node::NodeErrorKind::Connection): the connection is of no more use. The
-    ///   command may have taken effect.
+    ///   command may have taken effect. If the client takes an answer of the server for the end of the
+    ///   connection, that [`NodeError::server`] is the source, and is what the caller is told.
     /// - [`NoAnswer`](crate::node::NodeErrorKind::NoAnswer): the client lost patience, and the
     ///   connection goes on.
     fn send(
@@ -74,8 +75,8 @@ pub struct Opened<C> {
 impl<C: Connection> Opened<C> {
     /// The keeper polls `driver` in the task that connected, for as long as the connection is in use,
     /// and drops it to close the connection. It ends when the connection breaks; its error is what
-    /// calls in flight are told, so it is a [`NodeError::connection`] with the transport's error as
-    /// its source.
+    /// calls in flight are told, so it is a [`NodeError::connection`] with the transport's error, or
+    /// the server's last words, as its source.
     ///
     /// A client that runs tasks of its own gives a future that ends when they do; one that cannot
     /// tell gives [`std::future::pending`].

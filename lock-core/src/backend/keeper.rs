@@ -19,8 +19,8 @@ use super::call::Call;
 use super::client::{Client, Connection, Opened};
 use super::dialing::{Admission, Dialing};
 use super::link::{Link, LinkTask};
-use super::locked;
 use super::queue::{Queue, Ticket, Waiting};
+use super::{last_words, locked};
 use crate::display::Ms;
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::{AmbientId, BoxFuture, Runtime, ambient};
@@ -222,10 +222,9 @@ impl<C: Client> Keeper<C> {
         if was_up.is_some()
             && let Some((now, random)) = failed
         {
-            let error = match why.kind() {
-                // A server of a cluster that is down ends each connection so.
-                NodeErrorKind::Server => why.clone(),
-                _ => NodeError::not_sent("the connection broke before any reply")
+            let error = match last_words(why) {
+                Some(words) => words.clone(),
+                None => NodeError::not_sent("the connection broke before any reply")
                     .with_source(why.clone()),
             };
             state.dialing.failed(now, random, error);

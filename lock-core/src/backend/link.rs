@@ -220,6 +220,10 @@ impl<C: Client> Link<C> {
 
     /// The connection broke or its runtime ended.
     pub(super) fn end(self: &Arc<Self>, why: NodeError) {
+        let why = match why.kind() {
+            NodeErrorKind::Connection => why,
+            _ => NodeError::connection("the connection broke").with_source(why),
+        };
         let is_proven = locked(&self.state).doubts.is_proven();
         // First of all, so that whoever is told finds that a new connection is needed.
         if let Some(keeper) = self.keeper.upgrade() {
@@ -234,10 +238,7 @@ impl<C: Client> Link<C> {
         if state.end.is_some() {
             return;
         }
-        state.end = Some(match why.kind() {
-            NodeErrorKind::Connection => why,
-            _ => NodeError::connection("the connection broke").with_source(why),
-        });
+        state.end = Some(why);
         let waiting = state.calls.end();
         drop(state);
         wake_all(waiting);

@@ -112,6 +112,7 @@ mod node;
 mod protocol_probe;
 mod queue;
 
+use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -120,11 +121,21 @@ pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;
 pub use protocol_probe::{Protocol, ProtocolProbe};
 
+use crate::node::{NodeError, NodeErrorKind};
 use crate::runtime::contain;
 
 /// How many calls may be in flight on one connection. Callers that are faster than the server get an
 /// error, since nothing here may grow without bounds.
 const MAX_IN_FLIGHT: usize = 8 * 1024;
+
+/// What the server said as it ended the connection, as that of a cluster that is down may do.
+fn last_words(why: &NodeError) -> Option<&NodeError> {
+    if why.kind() != NodeErrorKind::Connection {
+        return None;
+    }
+    let words = why.source()?.downcast_ref::<NodeError>()?;
+    (words.kind() == NodeErrorKind::Server).then_some(words)
+}
 
 /// Locks a mutex whose holders leave it in order even if they panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

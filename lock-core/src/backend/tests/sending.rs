@@ -119,6 +119,27 @@ fn a_call_that_finds_the_connection_broken_ends_it_for_all() {
     next.answer().unwrap();
 }
 
+#[test]
+fn an_answer_that_ends_the_connection_is_told_and_is_what_the_pause_says() {
+    let bed = Bed::new();
+    let other = bed.call(&acquire("a"), LONG);
+    let call = bed.call(&acquire("b"), LONG);
+    bed.world.run();
+    let down = NodeError::server("DOWN for now");
+    let ended = NodeError::connection("it ended").with_source(down);
+    bed.server.answer(0, Err(ended));
+    assert_eq!(other.error().code(), Some("DOWN"));
+    let error = call.error();
+    assert_eq!(
+        error.kind(),
+        NodeErrorKind::Connection,
+        "nobody answered it"
+    );
+    let paused = bed.call(&acquire("c"), LONG).error();
+    assert_eq!(paused.to_string(), "DOWN for now");
+    assert_eq!(bed.server.connects(), 1);
+}
+
 /// A foreign executor's waker that is out of order.
 struct Broken;
 

@@ -1,38 +1,36 @@
-//! Why no connection comes about, where the server and we speak different languages, or do not
-//! agree about TLS.
+//! Diagnoses why connecting fails where one side expects TLS and the other plain text, or where they do
+//! not agree about certificates.
 //!
 //! A redis-server that expects TLS resets a connection that begins in plain text, without a word;
-//! one that expects plain text waits for ever for the end of the line with which TLS begins; and
-//! what is wrong with a certificate fred tells in words of its own. So another connection asks.
+//! one that expects plain text waits for ever for the end of the line with which TLS begins; and fred
+//! hides what is wrong with a certificate. So a connection of its own asks.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lock_core::NodeError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::locked;
 use crate::settings::Settings;
 
-/// For how long the answer stands when the server was asked whether it speaks another language than
-/// we do: it costs a connection.
+/// How long an answer stands: to ask costs a connection.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether the server speaks another language than we do.
+/// Asks whether the server speaks another protocol than it is spoken to, but not often.
 #[derive(Debug, Default)]
-pub(crate) struct Suspicion {
-    /// It was understood once, and is not suspected any more.
+pub(crate) struct ProtocolProbe {
+    /// A connection came about once, so there is nothing to ask.
     dispelled: AtomicBool,
-    /// When the server was asked last, and whether it was so.
+    /// When the server was asked last, and whether it speaks the other protocol.
     asked: Mutex<Option<(Instant, bool)>>,
 }
 
-impl Suspicion {
+impl ProtocolProbe {
     pub(crate) fn dispel(&self) {
         self.dispelled.store(true, Ordering::Relaxed);
     }
@@ -42,67 +40,75 @@ impl Suspicion {
         if self.dispelled.load(Ordering::Relaxed) {
             return false;
         }
-        let asked = *locked(&self.asked);
-        match asked {
+        let last = *self.asked();
+        match last {
             Some((at, answer)) if at.elapsed() < ASKED_EVERY => answer,
             _ => {
                 // Stands also if this is given up before there is an answer.
-                *locked(&self.asked) = Some((Instant::now(), false));
+                *self.asked() = Some((Instant::now(), false));
                 let answer = ask.await;
-                *locked(&self.asked) = Some((Instant::now(), answer));
+                *self.asked() = Some((Instant::now(), answer));
                 answer
             }
         }
     }
+
+    fn asked(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// What the server and we do not agree about.
+/// What the two sides do not agree about.
 #[derive(Debug)]
-enum Discord {
+enum Mismatch {
     ExpectsPlainText,
     ExpectsTls,
     Tls(io::Error),
 }
 
-/// A discord, and the error of fred that led to it.
+/// A mismatch, and the error of fred that led to it.
 #[derive(Debug)]
 struct Diagnosis {
-    discord: Discord,
+    mismatch: Mismatch,
     error: Option<NodeError>,
 }
 
 /// The error, or a better one in its place.
-pub(crate) async fn diagnose(settings: &Settings, error: NodeError) -> NodeError {
-    let discord = if settings.uses_tls() {
+pub(crate) async fn diagnose(
+    settings: &Settings,
+    probe: &ProtocolProbe,
+    error: NodeError,
+) -> NodeError {
+    let mismatch = if settings.uses_tls() {
         match objection(settings).await {
-            Some(error) => Some(Discord::Tls(error)),
-            None => expects_plain_text(settings)
+            Some(error) => Some(Mismatch::Tls(error)),
+            None => expects_plain_text(settings, probe)
                 .await
-                .then_some(Discord::ExpectsPlainText),
+                .then_some(Mismatch::ExpectsPlainText),
         }
     } else {
         let asks = async { is_answered_with(settings, &client_hello(), is_tls).await };
-        let expects_tls = settings.suspicion().confirm(asks).await;
-        expects_tls.then_some(Discord::ExpectsTls)
+        let expects_tls = probe.confirm(asks).await;
+        expects_tls.then_some(Mismatch::ExpectsTls)
     };
-    match discord {
-        Some(discord) => Diagnosis::of(discord, Some(error)),
+    match mismatch {
+        Some(mismatch) => Diagnosis::of(mismatch, Some(error)),
         None => error,
     }
 }
 
-/// What to say of a server that expects plain text where we expect TLS.
+/// What to say of a server that is spoken to in TLS and expects plain text.
 pub(crate) fn no_tls() -> NodeError {
-    Diagnosis::of(Discord::ExpectsPlainText, None)
+    Diagnosis::of(Mismatch::ExpectsPlainText, None)
 }
 
 /// Whether the server turns out to speak plain text on a connection of its own.
-pub(crate) async fn expects_plain_text(settings: &Settings) -> bool {
+pub(crate) async fn expects_plain_text(settings: &Settings, probe: &ProtocolProbe) -> bool {
     let asks = async {
         let is_reply = |[kind, _]: [u8; 2]| matches!(kind, b'+' | b'-');
         is_answered_with(settings, b"PING\r\n", is_reply).await
     };
-    settings.suspicion().confirm(asks).await
+    probe.confirm(asks).await
 }
 
 fn is_tls([kind, version]: [u8; 2]) -> bool {
@@ -149,8 +155,8 @@ async fn connect(settings: &Settings) -> io::Result<TcpStream> {
     }
 }
 
-/// What is wrong with a certificate, the server's or ours. The server says the latter behind the
-/// handshake, and who sends something before hearing that may not get to hear it.
+/// What is wrong with a certificate, the server's or the client's. The server says the latter behind
+/// the handshake, and a client that sends something first may not get to hear it.
 async fn objection(settings: &Settings) -> Option<io::Error> {
     let stream = connect(settings).await.ok()?;
     let (host, _port) = settings.host_and_port()?;
@@ -198,29 +204,29 @@ async fn shake_hands_and_read(_: &Settings, _: &str, _: TcpStream) -> io::Result
 }
 
 impl Diagnosis {
-    fn of(discord: Discord, error: Option<NodeError>) -> NodeError {
-        NodeError::not_sent("cannot connect").with_source(Self { discord, error })
+    fn of(mismatch: Mismatch, error: Option<NodeError>) -> NodeError {
+        NodeError::not_sent("cannot connect").with_source(Self { mismatch, error })
     }
 }
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.discord {
-            Discord::ExpectsPlainText => {
+        f.write_str(match self.mismatch {
+            Mismatch::ExpectsPlainText => {
                 "the server does not speak TLS on this port: use redis://, or its port for TLS"
             }
-            Discord::ExpectsTls => "the server expects TLS on this port: use rediss://",
-            Discord::Tls(_) => "the TLS handshake failed",
+            Mismatch::ExpectsTls => "the server expects TLS on this port: use rediss://",
+            Mismatch::Tls(_) => "the TLS handshake failed",
         })
     }
 }
 
 impl Error for Diagnosis {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.discord {
-            Discord::Tls(error) => Some(error),
-            // Its own text is ours, too.
-            Discord::ExpectsPlainText | Discord::ExpectsTls => self.error.as_ref()?.source(),
+        match &self.mismatch {
+            Mismatch::Tls(error) => Some(error),
+            // Its own text is that of the error around this one.
+            Mismatch::ExpectsPlainText | Mismatch::ExpectsTls => self.error.as_ref()?.source(),
         }
     }
 }

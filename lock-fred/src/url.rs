@@ -1,4 +1,4 @@
-//! A URL that is none, or none of a single server.
+//! The URL of a server: what it stands for, and what is wrong with it.
 
 use std::error::Error;
 
@@ -7,10 +7,10 @@ use fred::types::config::Config;
 
 use crate::settings::Settings;
 
-/// The address of a node is no URL of a Redis server, or needs a feature that is off: the source
+/// The address of a node is not the URL of a Redis server, or needs a feature that is off: the source
 /// says which, see [`FredNode::new`].
 ///
-/// It shows as much of the URL as surely is no secret.
+/// It shows only what cannot be a secret of the URL.
 ///
 /// [`FredNode::new`]: crate::FredNode::new
 #[derive(Debug, thiserror::Error)]

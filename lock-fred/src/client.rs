@@ -1,0 +1,134 @@
+//! [`FredClient`] opens a connection: everything from the address to the end of the handshake.
+
+use std::error::Error as _;
+use std::panic::catch_unwind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fred::error::Error;
+use fred::interfaces::ClientLike;
+use futures::FutureExt;
+use futures::future::{Either, select};
+use lock_core::NodeError;
+use lock_core::backend::{Client, Opened};
+use lock_core::node::NodeErrorKind;
+use tokio::runtime::Handle;
+use tokio::task::JoinError;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::connection::{FredConnection, Session};
+use crate::convert::{cause, server_error};
+use crate::mismatch::{ProtocolProbe, diagnose, expects_plain_text, no_tls};
+use crate::settings::Settings;
+
+/// Opens connections to one server. Each is a fred client of its own, which never reconnects.
+///
+/// fred's reconnect is not used: it keeps commands and sends them late, after their callers are gone;
+/// its calls wait for it instead of failing; and it closes a connection that hangs before the server
+/// has run what is in it, releases included.
+#[derive(Clone)]
+pub(crate) struct FredClient {
+    settings: Arc<Settings>,
+    probe: Arc<ProtocolProbe>,
+}
+
+impl FredClient {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings: Arc::new(settings),
+            probe: Arc::default(),
+        }
+    }
+
+    /// Connects. If TLS takes long, the server is asked whether it expects plain text.
+    async fn open_or_doubt(&self, within: Duration) -> Result<Session, NodeError> {
+        let opened = pin!(open(self.settings.client()));
+        if !self.settings.uses_tls() {
+            return opened.await;
+        }
+        let doubt = pin!(async {
+            sleep(within / 4).await;
+            expects_plain_text(&self.settings, &self.probe).await
+        });
+        match select(opened, doubt).await {
+            Either::Left((opened, _)) => opened,
+            Either::Right((true, _)) => Err(no_tls()),
+            Either::Right((false, opened)) => opened.await,
+        }
+    }
+}
+
+impl Client for FredClient {
+    type Connection = FredConnection;
+
+    fn label(&self) -> &str {
+        self.settings.label()
+    }
+
+    async fn connect(&self, within: Duration) -> Result<Opened<FredConnection>, NodeError> {
+        check_runtime()?;
+        let start = Instant::now();
+        match timeout(within, self.open_or_doubt(within)).await {
+            Ok(Ok(session)) => {
+                self.probe.dispel();
+                Ok(Opened::new(session.connection(), session.broken()))
+            }
+            // Without a cause it is the runtime that is at fault, not the server.
+            Ok(Err(error))
+                if error.kind() == NodeErrorKind::NotSent && error.source().is_some() =>
+            {
+                // Not for long: a server that understands neither stays silent.
+                let patience = within.saturating_sub(start.elapsed()).min(within / 4);
+                let diagnosis = diagnose(&self.settings, &self.probe, error.clone());
+                Err(timeout(patience, diagnosis).await.unwrap_or(error))
+            }
+            Ok(Err(answer)) => Err(answer),
+            Err(_) => {
+                let late = format!("not connected in {within:?}, the handshake included");
+                Err(NodeError::not_sent("cannot connect").with_source(late))
+            }
+        }
+    }
+}
+
+/// There is no way to ask whether a runtime has timers: tokio panics at the first one.
+fn check_runtime() -> Result<(), NodeError> {
+    if Handle::try_current().is_err() {
+        return Err(NodeError::not_sent("needs a tokio runtime"));
+    }
+    catch_unwind(|| drop(sleep(Duration::ZERO)))
+        .map_err(|_| NodeError::not_sent("needs a tokio runtime with its timers and IO enabled"))
+}
+
+async fn open(client: fred::clients::Client) -> Result<Session, NodeError> {
+    let waiter = client.clone();
+    let mut connected = pin!(waiter.wait_for_connect());
+    // The first poll subscribes, so that no result can be missed.
+    if connected.as_mut().now_or_never().is_some() {
+        return Err(NodeError::not_sent("cannot connect"));
+    }
+    let mut session = Session::start(client);
+    match select(connected, session.router()).await {
+        Either::Left((Ok(()), _)) => Ok(session),
+        Either::Left((Err(error), _)) => Err(refused(error)),
+        Either::Right((ended, _)) => Err(cut_off(ended)),
+    }
+}
+
+/// Nothing was sent but the handshake. If that was answered with an error, the error is told as
+/// an answer: a lock may end its waiting for lack of permission.
+fn refused(error: Error) -> NodeError {
+    server_error(&error)
+        .unwrap_or_else(|| NodeError::not_sent("cannot connect").with_source(cause(error)))
+}
+
+fn cut_off(ended: Result<Result<(), Error>, JoinError>) -> NodeError {
+    match ended {
+        Ok(Err(error)) => refused(error),
+        Err(error) if error.is_panic() => NodeError::not_sent(
+            "fred cannot connect here: it needs a tokio runtime with its timers and IO enabled",
+        ),
+        Ok(Ok(())) | Err(_) => NodeError::not_sent("the connect was cut off"),
+    }
+}
