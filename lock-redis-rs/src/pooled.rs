@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,7 @@ use bb8::{ManageConnection, Pool};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::channel::oneshot;
-use futures::future::{BoxFuture, ready};
-use futures::stream::{select, unfold};
+use futures::future::{BoxFuture, Either, ready, select};
 use lock_core::backend::{Client, Connection, Opened};
 use lock_core::node::NodeErrorKind;
 use lock_core::runtime::ambient;
@@ -27,8 +27,8 @@ use crate::network::Network;
 /// Longer than any call: calls have deadlines of their own.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many calls may be under way: as many as redis-rs's queue has places by default. Calls that wait
-/// for a place there could overtake each other (rule N12).
+/// How many calls may be under way that somebody waits for: as many as redis-rs's queue has places by
+/// default. Calls that wait for a place there could overtake each other (rule N12).
 const WINDOW: usize = 50;
 
 /// How often a connection is looked after. redis-rs does not tell when a server closes one, and servers
@@ -125,8 +125,7 @@ pub(crate) struct Queue(UnboundedSender<Call>);
 
 struct Call {
     cmd: Arc<Cmd>,
-    /// `None` for a command of our own.
-    to: Option<oneshot::Sender<Result<Reply, NodeError>>>,
+    to: oneshot::Sender<Result<Reply, NodeError>>,
 }
 
 impl Connection for Queue {
@@ -139,8 +138,9 @@ impl Connection for Queue {
         async move {
             let broken = || NodeError::connection("the connection broke");
             let (to, answer) = oneshot::channel();
-            let entered = queue.unbounded_send(Call { cmd, to: Some(to) });
-            entered.map_err(|_| broken())?;
+            queue
+                .unbounded_send(Call { cmd, to })
+                .map_err(|_| broken())?;
             answer.await.unwrap_or_else(|_| Err(broken()))
         }
     }
@@ -154,43 +154,50 @@ async fn carry<C>(connection: C, calls: UnboundedReceiver<Call>) -> NodeError
 where
     C: ConnectionLike + Clone + Send + Sync + 'static,
 {
-    let ends = select(calls, looks())
-        .map(|call| end(connection.clone(), call))
+    let ends = calls
+        .map(|call| carry_one(connection.clone(), call))
         .buffer_unordered(WINDOW)
         .filter_map(ready);
-    let broken = Box::pin(ends).next().await;
-    broken.unwrap_or_else(|| NodeError::connection("the connection is not used any more"))
+    match select(pin!(ends).next(), pin!(look(connection.clone()))).await {
+        Either::Left((Some(broken), _)) | Either::Right((broken, _)) => broken,
+        Either::Left((None, _)) => NodeError::connection("the connection is not used any more"),
+    }
 }
 
-fn looks() -> impl futures::Stream<Item = Call> {
-    unfold(Arc::new(redis::cmd("PING")), async |cmd| {
-        ambient().sleep(LOOK_EVERY).await;
-        let look = Call {
-            cmd: Arc::clone(&cmd),
-            to: None,
-        };
-        Some((look, cmd))
-    })
-}
-
-/// Sends a call and waits for its answer; `Some` if the connection turns out to be broken.
-///
-/// It is kept to its end even if nobody waits for it any more: it has its place in the connection's
-/// queue until then.
-async fn end<C>(connection: C, Call { cmd, to }: Call) -> Option<NodeError>
+/// Returns the error if the connection turns out to be broken.
+async fn carry_one<C>(connection: C, Call { cmd, mut to }: Call) -> Option<NodeError>
 where
-    C: ConnectionLike + Send + Sync + 'static,
+    C: ConnectionLike + Send,
 {
-    if to.as_ref().is_some_and(oneshot::Sender::is_canceled) {
-        return None;
-    }
-    let answer = request(connection, cmd).await;
-    let error = answer.as_ref().err();
-    let broken = error.filter(|error| error.kind() == NodeErrorKind::Connection);
-    let broken = broken.cloned();
-    if let Some(to) = to {
-        // The caller may be gone.
-        to.send(answer).ok();
-    }
+    let answer = match select(to.cancellation(), pin!(request(connection, cmd))).await {
+        // A call that was given up makes room, for its own release too.
+        Either::Left(_) => return None,
+        Either::Right((answer, _)) => answer,
+    };
+    let broken = broken(&answer);
+    // The caller may be gone by now.
+    to.send(answer).ok();
     broken
+}
+
+/// Returns the error once the connection turns out to be broken.
+async fn look<C>(connection: C) -> NodeError
+where
+    C: ConnectionLike + Clone + Send,
+{
+    let ping = Arc::new(redis::cmd("PING"));
+    loop {
+        ambient().sleep(LOOK_EVERY).await;
+        let answer = request(connection.clone(), Arc::clone(&ping)).await;
+        if let Some(broken) = broken(&answer) {
+            return broken;
+        }
+    }
+}
+
+fn broken(answer: &Result<Reply, NodeError>) -> Option<NodeError> {
+    let error = answer.as_ref().err();
+    error
+        .filter(|error| error.kind() == NodeErrorKind::Connection)
+        .cloned()
 }
