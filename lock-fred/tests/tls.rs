@@ -8,15 +8,13 @@
 ))]
 #![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
 
-#[path = "../../lock-redis-rs/tests/support/commands.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests need the rest of it")]
-mod commands;
-#[path = "../../lock-testkit/tests/rt/tokio.rs"]
-mod rt;
+mod support;
 #[path = "../../lock-testkit/tests/tls/mod.rs"]
 mod tls;
 
-use lock_testkit::RedisServer;
+use lock_core::RedisNode;
+use lock_core::node::NodeErrorKind;
+use support::*;
 
 /// Whose nodes are tested.
 mod backend {
@@ -82,4 +80,14 @@ mod backend {
         }
         builder.try_into().unwrap()
     }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_not_spoken_to_in_plain_text() {
+    let server = FakeServer::start_raw(|_, _| Act::Answer("+OK\r\n"));
+    let url = server.url().replace("redis://", "rediss://:s3cr3t@");
+    let node = backend::node(&url, SHORT);
+    let error = node.execute(&acquire("k", token()), LONG).await;
+    assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NotSent);
+    assert!(server.received().is_empty());
 }

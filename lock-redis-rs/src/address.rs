@@ -2,12 +2,11 @@
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use redis::Client;
+use redis::{Client, ConnectionAddr};
 
-use crate::locked;
 use crate::tls::Tls;
 
 /// For how long the answer stands when the server was asked whether it speaks another language than
@@ -17,6 +16,8 @@ const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// The address of a server.
 #[derive(Clone)]
 pub(crate) struct Address {
+    /// `host:port`, without the database: two databases are one server, which has one vote.
+    pub(crate) label: String,
     pub(crate) client: Client,
     /// TLS of ours; redis-rs does what is in a client of its user's.
     pub(crate) tls: Option<Tls>,
@@ -26,6 +27,7 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn new(client: Client, tls: Option<Tls>) -> Self {
         Self {
+            label: label(client.get_connection_info().addr()),
             client,
             tls,
             suspicion: Arc::default(),
@@ -58,8 +60,8 @@ impl Address {
     pub(crate) fn with_tls(&self, tls: Tls) -> Self {
         let info = self.client.get_connection_info();
         let client = match info.addr() {
-            redis::ConnectionAddr::TcpTls { host, port, .. } => {
-                let addr = redis::ConnectionAddr::Tcp(host.clone(), *port);
+            ConnectionAddr::TcpTls { host, port, .. } => {
+                let addr = ConnectionAddr::Tcp(host.clone(), *port);
                 // An address of TCP is never refused.
                 Client::open(info.clone().set_addr(addr)).unwrap_or_else(|_| self.client.clone())
             }
@@ -77,6 +79,19 @@ fn default_tls() -> Result<Tls, &'static str> {
 #[cfg(not(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls")))]
 fn default_tls() -> Result<Tls, &'static str> {
     Err("TLS needs one of the features `rustls`, `rustls-ring` and `native-tls` of lock-redis-rs")
+}
+
+fn label(address: &ConnectionAddr) -> String {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            if host.contains(':') {
+                format!("[{host}]:{port}").to_ascii_lowercase()
+            } else {
+                format!("{host}:{port}").to_ascii_lowercase()
+            }
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Whether the server speaks another language than we do.
@@ -98,16 +113,21 @@ impl Suspicion {
         if self.dispelled.load(Ordering::Relaxed) {
             return false;
         }
-        let asked = *locked(&self.asked);
+        let asked = *self.asked();
         match asked {
             Some((at, answer)) if at.elapsed() < ASKED_EVERY => answer,
             _ => {
                 // Stands also if this is given up before there is an answer.
-                *locked(&self.asked) = Some((Instant::now(), false));
+                *self.asked() = Some((Instant::now(), false));
                 let answer = ask.await;
-                *locked(&self.asked) = Some((Instant::now(), answer));
+                *self.asked() = Some((Instant::now(), answer));
                 answer
             }
         }
+    }
+
+    /// Nobody panics while holding it.
+    fn asked(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

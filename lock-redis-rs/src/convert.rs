@@ -1,8 +1,7 @@
 //! Commands on their way out, replies on their way in.
 
-use lock_core::node::Operation;
 use lock_core::{Command, NodeError, Reply};
-use redis::{Cmd, RedisWrite, ServerError, Value};
+use redis::{Cmd, RedisError, RedisWrite, ServerError, Value};
 
 /// The command as redis-rs sends it.
 pub(crate) fn pack(command: &Command) -> Cmd {
@@ -11,15 +10,6 @@ pub(crate) fn pack(command: &Command) -> Cmd {
     for arg in &args {
         cmd.write_arg(arg);
     }
-    cmd
-}
-
-/// The release that undoes a doubtful command, to be sent without anybody waiting for its reply.
-///
-/// It carries its script's source: nobody would be there to see a `NOSCRIPT`.
-pub(crate) fn pack_undo(undo: Operation) -> Cmd {
-    let mut cmd = pack(&Command::from(undo).with_source());
-    cmd.set_no_response(true);
     cmd
 }
 
@@ -52,11 +42,23 @@ pub(crate) fn reply(value: Value) -> Result<Reply, NodeError> {
 
 /// The error reply as it stood on the wire. redis-rs takes the line apart at its first space, and
 /// its own `Display` shows the name of an enum variant in place of many a code.
-pub(crate) fn server_error(error: &ServerError) -> NodeError {
+fn server_error(error: &ServerError) -> NodeError {
     match error.details() {
         Some(details) => NodeError::server(format!("{} {details}", error.code())),
         None => NodeError::server(error.code()),
     }
+}
+
+/// The server's answer, if the error is one.
+pub(crate) fn server_error_of(error: RedisError) -> Result<NodeError, RedisError> {
+    let is_server_error = error.code().is_some();
+    if is_server_error
+        && let Some(errors) = error.clone().into_server_errors()
+        && let Some((_, error)) = errors.first()
+    {
+        return Ok(server_error(error));
+    }
+    Err(error)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Why there is no connection.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use lock_core::NodeError;
 use redis::RedisError;
 
-use crate::exchange::server_error_of;
+use crate::convert::server_error_of;
 use crate::tls::TlsError;
 
 /// How far a connect has come.
@@ -34,6 +35,11 @@ pub(crate) enum DialError {
     ExpectsPlainText(Option<Box<DialError>>),
     /// The reverse.
     ExpectsTls(Box<DialError>),
+}
+
+/// What a call is told.
+pub(crate) fn cannot_connect(cause: impl Into<Box<dyn Error + Send + Sync>>) -> NodeError {
+    NodeError::not_sent("cannot connect").with_source(cause)
 }
 
 impl From<io::Error> for DialError {
@@ -86,8 +92,8 @@ impl fmt::Display for DialError {
     }
 }
 
-impl std::error::Error for DialError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for DialError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Tls(error) => error.source(),
             Self::ExpectsPlainText(Some(error)) | Self::ExpectsTls(error) => Some(error),

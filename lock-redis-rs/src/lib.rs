@@ -33,6 +33,8 @@
 //!
 //! # What to expect of the connection
 //!
+//! [`lock_core::backend`] keeps it:
+//!
 //! - It is opened at the first call. While the server is away, calls fail fast with
 //!   [`NotSent`](lock_core::node::NodeErrorKind::NotSent) and the cause. Calls alone make it try
 //!   again, after pauses of 250 ms at most.
@@ -42,7 +44,7 @@
 //!   acquires of unknown fate are sent on the old one first.
 //! - No command is ever sent twice.
 //! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
-//!   that runtime ends, the next call opens another. A tokio runtime needs its timers and IO enabled.
+//!   that runtime ends, the next call opens another. A tokio runtime needs its IO enabled.
 //!
 //! All calls share the connection, as they share the server: a command of anybody's that keeps
 //! Redis busy keeps every lock on it waiting.
@@ -52,7 +54,7 @@
 //! | feature | what it gives | what it costs |
 //! |---|---|---|
 //! | `tokio` (default) | serves callers on tokio; switches `lock-core/tokio` on as well | |
-//! | `smol` | serves callers on any executor, and on plain threads | two or three threads, see below |
+//! | `smol` | serves callers on any executor, and on plain threads | two threads, see below |
 //! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
 //! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
 //! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
@@ -71,11 +73,10 @@
 //!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). Locks are extended
 //!   and released in the background on `lock-core`'s `ThreadRuntime`.
 //!
-//!   The connection is run by smol's global executor: a thread that starts with the first call and
-//!   stays (or as many as `SMOL_THREADS` says, which must not be 0), beside that of smol's reactor.
-//!   What you give to `smol::spawn` shares it, so a task that blocks there stalls every connection;
-//!   whatever else of yours blocks does no harm. tokio's runtime is not linked, only those parts of
-//!   tokio that redis-rs uses everywhere. redis-rs also brings `smol-timeout`, under the MPL-2.0.
+//!   The connection is run there too: on one thread, which starts when it is needed, beside that of
+//!   smol's reactor. smol's global executor is not used, so tasks that block it do no harm. tokio's
+//!   runtime is not linked, only those parts of tokio that redis-rs uses everywhere. redis-rs also
+//!   brings `smol-timeout`, under the MPL-2.0.
 //!
 //! With both, callers on tokio are served by tokio and all others by smol, over one connection.
 //! On tokio that costs nothing more. A build without `tokio` is not for callers on tokio, who are
@@ -144,27 +145,17 @@ pub use invalid_url::InvalidUrl;
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod address;
-        mod backoff;
-        mod connector;
+        mod borrowed;
+        mod connection;
         mod convert;
         mod dial;
         mod dial_error;
-        mod driver;
-        mod exchange;
-        mod lent;
-        mod link;
+        mod limit;
+        mod network;
         mod node;
-        mod nudge;
         mod peer;
         #[cfg(feature = "bb8")]
         mod pooled;
-        #[cfg(feature = "bb8")]
-        mod pump;
-        mod queue;
-        mod request;
-        mod rt;
-        mod watch;
-        mod wire;
 
         #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
         mod tls;
@@ -180,14 +171,6 @@ cfg_if::cfg_if! {
             "lock-redis-rs needs an async runtime: switch its feature `tokio` or `smol` on"
         );
     }
-}
-
-/// Locks a mutex whose holders leave it in order even if they panic.
-#[cfg(any(feature = "tokio", feature = "smol"))]
-fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The README's program must compile.

@@ -1,23 +1,21 @@
 //! [`RedisRsNode`].
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use lock_core::backend::ClientNode;
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
+use redis::Client;
 use redis::aio::ConnectionLike;
-use redis::{Client, ConnectionAddr};
 
 use crate::InvalidUrl;
 use crate::address::Address;
-use crate::connector::Connector;
+use crate::borrowed::Borrowed;
 #[cfg(feature = "bb8")]
-use crate::dial::Dial;
-use crate::exchange;
-use crate::lent::Lent;
+use crate::pooled::Pooled;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -27,13 +25,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// breaks or hangs. Building it does no IO, so that a dead server never keeps a service from
 /// starting. See the [crate docs](crate) for what the server has to allow.
 pub struct RedisRsNode {
-    label: String,
-    way: Way,
+    source: Source,
+    connect_timeout: Duration,
 }
 
-enum Way {
-    Own(Arc<Connector>),
-    Lent(Lent),
+/// Where its connection comes from.
+enum Source {
+    Address(ClientNode<Address>),
+    #[cfg(feature = "bb8")]
+    Pool(ClientNode<Pooled>),
+    Borrowed(Borrowed),
 }
 
 impl RedisRsNode {
@@ -53,10 +54,15 @@ impl RedisRsNode {
     }
 
     fn at(address: Address) -> Self {
+        Self::from_source(Source::Address(ClientNode::new(address)))
+    }
+
+    fn from_source(source: Source) -> Self {
         Self {
-            label: label(address.client.get_connection_info().addr()),
-            way: Way::Own(Arc::new(Connector::new(Arc::new(address), CONNECT_TIMEOUT))),
+            source,
+            connect_timeout: CONNECT_TIMEOUT,
         }
+        .connect_timeout(CONNECT_TIMEOUT)
     }
 
     /// A node at the address of a client, with its credentials and TCP settings.
@@ -68,15 +74,6 @@ impl RedisRsNode {
     #[must_use]
     pub fn from_client(client: Client) -> Self {
         Self::at(Address::new(client, None))
-    }
-
-    /// A node whose connection comes from elsewhere.
-    #[cfg(feature = "bb8")]
-    pub(crate) fn dialing(label: String, dialer: Arc<dyn Dial>) -> Self {
-        Self {
-            label,
-            way: Way::Own(Arc::new(Connector::new(dialer, CONNECT_TIMEOUT))),
-        }
     }
 
     /// A node over a connection that you have already: a `MultiplexedConnection`, a
@@ -108,10 +105,88 @@ impl RedisRsNode {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self {
+        Self::from_source(Source::Borrowed(Borrowed {
             label: label.into(),
-            way: Way::Lent(Lent::new(connection)),
-        }
+            connection: Box::new(connection),
+        }))
+    }
+
+    /// A node that connects as a pool of the [`bb8`] crate does, for a service that has one
+    /// (feature `bb8`).
+    ///
+    /// The pool's manager opens the connection, so that address, credentials, TLS and whatever else
+    /// it takes are said in one place. `redis::Client` is such a manager, with the feature `bb8` of
+    /// `redis`, which that of this crate switches on; so are its client for sentinels, the manager
+    /// of `bb8-redis`, and each of your own whose connections can be cloned.
+    ///
+    /// `label` names the server in errors, as `host:port`. Two nodes of one lock must not share
+    /// it, and it must hold no secret. Nothing is sent before the first call.
+    ///
+    /// ```no_run
+    /// # use lock_redis_rs::RedisRsNode;
+    /// # fn build(pool: bb8::Pool<redis::Client>) -> RedisRsNode {
+    /// RedisRsNode::from_pool("redis-1.internal:6379", pool)
+    /// # }
+    /// ```
+    ///
+    /// # Beside the pool, not out of it
+    ///
+    /// The node checks nothing out. It has one connection of its own, made by
+    /// [`Pool::dedicated_connection`], and keeps it as one of [`new`](Self::new): opened at the first
+    /// call, inside the time that the call may take, and replaced when it breaks or hangs. That is
+    /// better than a checkout:
+    ///
+    /// - Commands for one key must leave on one connection (rule N12), and a checkout gives any.
+    /// - A connection belongs to whoever has checked it out. A lock that kept a handle to it would
+    ///   stand still behind your `BLPOP`, and its commands would end up in your `MULTI` or in the
+    ///   database of your `SELECT`.
+    /// - Locks go on while all pooled connections are in use: also when those who have them wait
+    ///   for a lock.
+    /// - When the server is away, a call says so at once and names the cause. A checkout waits for
+    ///   the pool's `connection_timeout`, 30 s by default, and then tells of a timeout alone.
+    ///
+    /// # What it costs
+    ///
+    /// - One connection for each node, beside the `max_size` of the pool.
+    /// - The pool's limits, times, statistics and its check at checkout do not concern it. How long
+    ///   connecting may take is said by [`connect_timeout`](Self::connect_timeout).
+    /// - Calls pass through the task of the connection, which keeps their order and has no more than 50
+    ///   under way at a time, as many as redis-rs's queue has places. With many callers that takes about
+    ///   a third of the rate that a node of [`new`](Self::new) has.
+    /// - The pool, and with it its idle connections, lives as long as the node.
+    ///
+    /// So a pool gains a lock nothing but its manager. If all that takes is a `Client`,
+    /// [`from_client`](Self::from_client) with a copy of it does more with less.
+    ///
+    /// # What can go wrong
+    ///
+    /// - bb8 is for tokio alone: a call from elsewhere, with the feature `smol`, is an error unless a
+    ///   tokio runtime runs the connection already.
+    /// - The connection must not send a command twice, neither after a timeout nor after a
+    ///   reconnect: an acquire whose reply was lost would find its own key and take it for somebody
+    ///   else's. redis-rs's own keeps to this, cluster connections do not.
+    /// - redis-rs does not tell when the server closes a connection, so a `PING` finds out, every
+    ///   5 s. A call before that ends with an error of the kind
+    ///   [`Connection`](lock_core::node::NodeErrorKind::Connection). If an ACL denies `PING`, that
+    ///   does no harm.
+    /// - A wrong password or database is the cause that an error names, but without the server's
+    ///   code.
+    /// - The response timeout of a `MultiplexedConnection`, 500 ms by default, is lifted. A connection
+    ///   of another type may have one that is shorter than the lock's node timeout: answers that come
+    ///   later are lost then.
+    /// - With a `pipeline_buffer_size` or a `concurrency_limit` below 50, calls that wait for a place
+    ///   may leave in any order, so that a release can overtake its acquire. The key then stays
+    ///   until its ttl.
+    #[cfg(feature = "bb8")]
+    #[must_use]
+    pub fn from_pool<M>(label: impl Into<String>, pool: bb8::Pool<M>) -> Self
+    where
+        M: bb8::ManageConnection,
+        M::Connection: ConnectionLike + Clone + Sync,
+        M::Error: std::error::Error + Sync,
+    {
+        let pooled = Pooled::new(label.into(), pool);
+        Self::from_source(Source::Pool(ClientNode::new(pooled)))
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.
@@ -120,9 +195,13 @@ impl RedisRsNode {
     /// Set it before the first call. It has no effect on a connection that was handed in.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        if let Way::Own(connector) = &mut self.way {
-            *connector = Arc::new(Connector::new(connector.dialer(), timeout));
-        }
+        self.source = match self.source {
+            Source::Address(node) => Source::Address(node.connect_timeout(timeout)),
+            #[cfg(feature = "bb8")]
+            Source::Pool(node) => Source::Pool(node.connect_timeout(timeout)),
+            borrowed @ Source::Borrowed(_) => borrowed,
+        };
+        self.connect_timeout = timeout;
         self
     }
 
@@ -135,10 +214,9 @@ impl RedisRsNode {
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     #[must_use]
     pub fn tls(mut self, tls: crate::Tls) -> Self {
-        if let Way::Own(connector) = &mut self.way
-            && let Some(dialer) = connector.dialer().with_tls(tls)
-        {
-            *connector = Arc::new(Connector::new(dialer, connector.connect_timeout()));
+        if let Source::Address(node) = &self.source {
+            let node = ClientNode::new(node.client().with_tls(tls));
+            self.source = Source::Address(node.connect_timeout(self.connect_timeout));
         }
         self
     }
@@ -157,9 +235,11 @@ impl RedisNode for RedisRsNode {
         'c: 'f,
         Self: 'f,
     {
-        match &self.way {
-            Way::Own(connector) => exchange::execute(connector, command, within),
-            Way::Lent(lent) => Box::pin(lent.execute(command, within)),
+        match &self.source {
+            Source::Address(node) => node.execute(command, within),
+            #[cfg(feature = "bb8")]
+            Source::Pool(node) => node.execute(command, within),
+            Source::Borrowed(borrowed) => Box::pin(borrowed.execute(command, within)),
         }
     }
 
@@ -168,27 +248,18 @@ impl RedisNode for RedisRsNode {
     }
 
     fn label(&self) -> &str {
-        &self.label
+        match &self.source {
+            Source::Address(node) => node.label(),
+            #[cfg(feature = "bb8")]
+            Source::Pool(node) => node.label(),
+            Source::Borrowed(borrowed) => &borrowed.label,
+        }
     }
 }
 
 impl fmt::Debug for RedisRsNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // No more than the label: an address comes with credentials.
-        f.debug_tuple("RedisRsNode").field(&self.label).finish()
-    }
-}
-
-/// `host:port`, without the database: two databases are one server, which has one vote.
-fn label(address: &ConnectionAddr) -> String {
-    match address {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-            if host.contains(':') {
-                format!("[{host}]:{port}").to_ascii_lowercase()
-            } else {
-                format!("{host}:{port}").to_ascii_lowercase()
-            }
-        }
-        other => other.to_string(),
+        f.debug_tuple("RedisRsNode").field(&self.label()).finish()
     }
 }

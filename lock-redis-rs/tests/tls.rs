@@ -4,15 +4,11 @@
 #![cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
 #![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
 
-#[path = "support/commands.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests need the rest of it")]
-mod commands;
-mod rt;
+mod support;
 #[path = "../../lock-testkit/tests/tls/mod.rs"]
 mod tls;
 
-use lock_testkit::RedisServer;
-use rt::{apply, async_test};
+use support::*;
 
 /// Whose nodes are tested.
 mod backend {
@@ -62,5 +58,5 @@ async fn a_client_that_asks_for_tls_takes_our_certificates() {
     let client = Client::open(info.set_addr(addr)).unwrap();
     let roots = lock_redis_rs::Tls::new().root_certificates(authority.pem().as_bytes());
     let node = lock_redis_rs::RedisRsNode::from_client(client).tls(roots.unwrap());
-    commands::until_answered(&node).await;
+    until_answered(&node).await;
 }

@@ -1,13 +1,11 @@
 //! What makes tests with servers short to write.
 
-#![allow(dead_code, missing_docs, unreachable_pub)]
-#![allow(clippy::unwrap_used, unused_imports)]
+#![allow(dead_code, unused_imports, reason = "no test needs all of it")]
 
-// The same for all backends.
-#[path = "../../../lock-redis-rs/tests/support/commands.rs"]
-mod commands;
-mod fake;
+#[path = "../../../lock-testkit/tests/rt/tokio.rs"]
+mod rt;
+#[path = "../../../lock-testkit/tests/support/mod.rs"]
+mod shared;
 
-pub use commands::*;
-pub use fake::{Act, FakeServer};
-pub use lock_testkit::RedisServer;
+pub(crate) use rt::*;
+pub(crate) use shared::*;

@@ -10,7 +10,7 @@ use lock_testkit::conformance::{FailureKind, RedisHarness};
 
 use super::certificates::Authority;
 use crate::backend::trusting;
-use crate::rt::driver;
+use crate::support::driver;
 
 fn over_tls(authority: &Authority) -> RedisHarness {
     let [certificate, key, ca] = authority.server_files();

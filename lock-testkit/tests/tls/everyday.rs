@@ -9,8 +9,8 @@ use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
 use super::certificates::Authority;
 use super::{CONNECT, node, server, url};
 use crate::backend::{self, trusting};
-use crate::commands::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
-use crate::rt::{apply, async_test, sleep};
+use crate::support::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
+use crate::support::{apply, async_test, sleep};
 
 #[apply(async_test!)]
 async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {

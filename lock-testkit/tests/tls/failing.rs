@@ -9,8 +9,8 @@ use lock_testkit::RedisServer;
 use super::certificates::Authority;
 use super::{CONNECT, chain, error_of, server, url};
 use crate::backend::{self, trusting};
-use crate::commands::{SHORT, until_answered};
-use crate::rt::{apply, async_test};
+use crate::support::{SHORT, until_answered};
+use crate::support::{apply, async_test};
 
 /// Asserts that nothing was sent, and that the text of the error has one of these words.
 async fn fails_with(node: &impl RedisNode, words: &[&str]) {

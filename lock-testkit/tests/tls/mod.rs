@@ -3,8 +3,8 @@
 //! A backend's crate takes these tests in with a few lines, in `tests/tls.rs`:
 //!
 //! ```ignore
-//! #[path = "../../lock-testkit/tests/rt/tokio.rs"]
-//! mod rt;
+//! // A runtime as in `lock-testkit/tests/rt`, and `lock-testkit/tests/support`.
+//! mod support;
 //! #[path = "../../lock-testkit/tests/tls/mod.rs"]
 //! mod tls;
 //!
@@ -37,7 +37,7 @@ use lock_testkit::RedisServer;
 
 use self::certificates::Authority;
 use crate::backend::{Node, trusting};
-use crate::commands::{LONG, acquire, token};
+use crate::support::{LONG, acquire, token};
 
 /// Long enough for a busy machine; a quarter of it passes where a server stays silent.
 const CONNECT: Duration = Duration::from_secs(4);

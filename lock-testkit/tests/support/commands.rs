@@ -7,7 +7,7 @@ use lock_core::node::{ExtendEntry, Operation};
 use lock_core::runtime::ThreadRuntime;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
 
-use super::RedisServer;
+use lock_testkit::RedisServer;
 
 /// Long enough for a busy machine, short of a hang.
 pub const LONG: Duration = Duration::from_secs(10);

@@ -35,7 +35,21 @@ struct Shared {
 }
 
 impl FakeServer {
+    /// A server that says OK to what a client sends while it connects; the script sees all the rest.
     pub fn start(script: impl Fn(usize, &[Vec<u8>]) -> Act + Send + Sync + 'static) -> FakeServer {
+        Self::start_raw(move |connection, words| {
+            if is_handshake(words) {
+                Act::Answer("+OK\r\n")
+            } else {
+                script(connection, words)
+            }
+        })
+    }
+
+    /// A server whose script sees everything.
+    pub fn start_raw(
+        script: impl Fn(usize, &[Vec<u8>]) -> Act + Send + Sync + 'static,
+    ) -> FakeServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
@@ -102,7 +116,7 @@ impl Shared {
         let mut input = BufReader::new(stream);
         loop {
             let words = read_command(&mut input)?;
-            if words[0] != b"CLIENT" {
+            if !is_handshake(&words) {
                 self.received.lock().unwrap().push(words[0].clone());
             }
             match (self.script)(number, &words) {
@@ -114,7 +128,17 @@ impl Shared {
     }
 }
 
+fn is_handshake(words: &[Vec<u8>]) -> bool {
+    matches!(words[0].as_slice(), b"PING" | b"CLIENT" | b"INFO")
+}
+
 fn read_command(stream: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
+    // fred sends its HELLO as a line of words.
+    if stream.fill_buf()?.first() == Some(&b'H') {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        return Ok(line.split_whitespace().map(Vec::from).collect());
+    }
     let count = read_number(stream)?;
     let mut words = Vec::with_capacity(count);
     for _ in 0..count {

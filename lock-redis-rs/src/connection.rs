@@ -1,0 +1,72 @@
+//! What commands are sent over.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use lock_core::backend::Connection;
+use lock_core::{Command, NodeError, Reply};
+use redis::Cmd;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+
+use crate::convert::{pack, reply, server_error_of};
+use crate::network::unconstrained;
+
+/// A connection of our own. Its queue has a place for each call that the keeper lets in, so that a
+/// first poll always hands its command over.
+pub(crate) struct Own(pub(crate) MultiplexedConnection);
+
+impl Connection for Own {
+    fn send(
+        &self,
+        command: &Command,
+    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
+        let mut connection = self.0.clone();
+        let cmd = command.encoded(pack);
+        unconstrained(async move {
+            match connection.send_packed_command(&cmd).await {
+                Ok(value) => reply(value),
+                Err(error) => Err(match server_error_of(error) {
+                    Ok(answer) => answer,
+                    // redis-rs answers every later call on this connection with an error. It does
+                    // not say whether this command was sent.
+                    Err(error) => NodeError::connection("the connection broke").with_source(error),
+                }),
+            }
+        })
+    }
+}
+
+/// A connection that other code has opened, without its type.
+pub(crate) trait Foreign: Send + Sync {
+    /// Sends the command at the first poll, unless it has to wait for a place there.
+    fn send(&self, command: &Command) -> BoxFuture<'static, Result<Reply, NodeError>>;
+}
+
+impl<C> Foreign for C
+where
+    C: ConnectionLike + Clone + Send + Sync + 'static,
+{
+    fn send(&self, command: &Command) -> BoxFuture<'static, Result<Reply, NodeError>> {
+        Box::pin(request(self.clone(), command.encoded(pack)))
+    }
+}
+
+/// Sends the command over a connection that other code has opened.
+pub(crate) async fn request<C>(mut connection: C, cmd: Arc<Cmd>) -> Result<Reply, NodeError>
+where
+    C: ConnectionLike + Send,
+{
+    let start = Instant::now();
+    match unconstrained(connection.req_packed_command(&cmd)).await {
+        Ok(value) => reply(value),
+        Err(error) => Err(match server_error_of(error) {
+            Ok(answer) => answer,
+            // The connection's own timeout was shorter than ours.
+            Err(error) if error.is_timeout() => {
+                NodeError::no_answer(start.elapsed()).with_source(error)
+            }
+            Err(error) => NodeError::connection("the connection failed").with_source(error),
+        }),
+    }
+}

@@ -1,0 +1,51 @@
+//! What every backend has to hold on real servers and runtimes, over `RedisRsNode`.
+
+#![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
+
+#[path = "../../lock-testkit/tests/backend/mod.rs"]
+mod claims;
+// With smol, a node works from everywhere.
+#[cfg(not(feature = "smol"))]
+#[path = "../../lock-testkit/tests/backend/outside_of_tokio.rs"]
+mod outside_of_tokio;
+mod support;
+
+#[cfg(not(feature = "smol"))]
+use {
+    futures::executor::block_on,
+    lock_core::node::NodeErrorKind,
+    lock_core::{RedisNode, Reply},
+    support::*,
+};
+
+/// Whose nodes are tested.
+mod backend {
+    #![allow(dead_code, reason = "not all of it on smol")]
+
+    use lock_redis_rs::RedisRsNode;
+
+    pub(crate) type Node = RedisRsNode;
+
+    pub(crate) fn node(url: impl AsRef<str>) -> Node {
+        RedisRsNode::new(url).unwrap()
+    }
+
+    pub(crate) const TASKS: usize = 1;
+    pub(crate) const NEEDS_TIMERS: bool = false;
+    pub(crate) const CLOSES_AT_CLUSTERDOWN: bool = false;
+}
+
+#[cfg(not(feature = "smol"))]
+#[test]
+fn a_call_outside_of_tokio_works_while_a_runtime_runs_the_connection() {
+    let server = RedisServer::start().unwrap();
+    let node = backend::node(server.url());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(until_answered(&node));
+    let reply = block_on(node.execute(&release("k", token()), LONG));
+    assert_eq!(reply.unwrap(), Reply::Int(0));
+    server.pause().unwrap();
+    let error = block_on(node.execute(&release("k", token()), SHORT));
+    assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NoAnswer);
+    server.resume().unwrap();
+}

@@ -1,0 +1,11 @@
+//! What makes tests of a backend with servers short to write.
+
+#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::unimplemented, unused_imports)]
+
+mod commands;
+mod fake;
+
+pub use commands::*;
+pub use fake::{Act, FakeServer};
+pub use lock_testkit::RedisServer;
