@@ -18,7 +18,7 @@ use futures::future::{Either, select};
 use super::call::Call;
 use super::client::{Client, Connection, Opened};
 use super::dialing::{Admission, Dialing};
-use super::link::{Link, LinkTask};
+use super::link::{Home, Link, LinkTask, Owner};
 use super::queue::{Queue, Ticket, Waiting};
 use super::{last_words, locked};
 use crate::display::Ms;
@@ -52,23 +52,6 @@ struct State<C: Client> {
     queue: Queue,
     /// Connections that were replaced, oldest first.
     lingering: VecDeque<Arc<Link<C>>>,
-}
-
-/// Which callers run where a connection does.
-#[derive(Clone, Copy)]
-pub(super) enum Home {
-    /// The runtime was chosen for all of them.
-    Chosen,
-    Ambient(AmbientId),
-}
-
-impl Home {
-    pub(super) fn is_current(self) -> bool {
-        match self {
-            Self::Chosen => true,
-            Self::Ambient(id) => id.is_current(),
-        }
-    }
 }
 
 impl<C: Client> Keeper<C> {
@@ -201,15 +184,26 @@ impl<C: Client> Keeper<C> {
         queue.fail(&error);
     }
 
-    /// A connection gave its first reply: the server works.
+    /// Called under the lock. What it returns is to be dropped outside, since the client's code may
+    /// be dropped with it.
+    fn take_down(&self, link: &Arc<Link<C>>) -> Option<Arc<Link<C>>> {
+        let is_up = self
+            .up
+            .load()
+            .as_ref()
+            .is_some_and(|up| Arc::ptr_eq(up, link));
+        if is_up { self.up.swap(None) } else { None }
+    }
+}
+
+impl<C: Client> Owner<C> for Keeper<C> {
     #[cold]
-    pub(super) fn proven(&self) {
+    fn proven(&self) {
         locked(&self.state).dialing.succeeded();
     }
 
-    /// The connection broke. The next call connects anew, at once if the server ever answered on it.
     #[cold]
-    pub(super) fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool) {
+    fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool) {
         let runtime = link.runtime();
         let failed = (!is_proven).then(|| (runtime.now(), runtime.random()));
         let mut state = locked(&self.state);
@@ -233,10 +227,8 @@ impl<C: Client> Keeper<C> {
         drop((gone, was_up));
     }
 
-    /// The connection hangs, and its doubtful acquires have their releases behind them: the next call
-    /// connects anew.
     #[cold]
-    pub(super) fn replaced(&self, link: &Arc<Link<C>>) {
+    fn replaced(&self, link: &Arc<Link<C>>) {
         let mut state = locked(&self.state);
         let Some(was_up) = self.take_down(link) else {
             return;
@@ -251,17 +243,6 @@ impl<C: Client> Keeper<C> {
         if let Some(oldest) = oldest {
             oldest.close(NodeError::connection("the connection hung"));
         }
-    }
-
-    /// Called under the lock. What it returns is to be dropped outside, since the client's code may
-    /// be dropped with it.
-    fn take_down(&self, link: &Arc<Link<C>>) -> Option<Arc<Link<C>>> {
-        let is_up = self
-            .up
-            .load()
-            .as_ref()
-            .is_some_and(|up| Arc::ptr_eq(up, link));
-        if is_up { self.up.swap(None) } else { None }
     }
 }
 

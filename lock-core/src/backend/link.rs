@@ -14,19 +14,48 @@ use futures::task::AtomicWaker;
 use super::calls::Calls;
 use super::client::{Client, Connection, Opened};
 use super::doubts::{Doubts, Marks, Verdict};
-use super::keeper::{Home, Keeper};
 use super::{MAX_IN_FLIGHT, locked, wake_all};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation};
-use crate::runtime::{BoxFuture, Runtime};
+use crate::runtime::{AmbientId, BoxFuture, Runtime};
 
 /// How long a replaced connection is kept at most, so that its bytes reach the server and the server's
 /// replies do not hit a closed socket, which would make it drop the commands it has not run yet.
 const LINGER: Duration = Duration::from_secs(5);
 
+/// The keeper of connections, as one of them sees it.
+pub(super) trait Owner<C: Client>: Send + Sync {
+    /// A connection gave its first reply: the server works.
+    fn proven(&self);
+
+    /// The connection broke. The next call connects anew, at once if the server ever answered on it.
+    fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool);
+
+    /// The connection hangs, and its doubtful acquires have their releases behind them: the next call
+    /// connects anew.
+    fn replaced(&self, link: &Arc<Link<C>>);
+}
+
+/// Which callers run where a connection does.
+#[derive(Clone, Copy)]
+pub(super) enum Home {
+    /// The runtime was chosen for all of them.
+    Chosen,
+    Ambient(AmbientId),
+}
+
+impl Home {
+    fn is_current(self) -> bool {
+        match self {
+            Self::Chosen => true,
+            Self::Ambient(id) => id.is_current(),
+        }
+    }
+}
+
 /// One connection, from the end of its handshake until it breaks or is let go.
 pub(super) struct Link<C: Client> {
     connection: C::Connection,
-    keeper: Weak<Keeper<C>>,
+    owner: Weak<dyn Owner<C>>,
     /// Where the task of the connection runs.
     runtime: Arc<dyn Runtime>,
     home: Home,
@@ -47,14 +76,14 @@ struct State {
 impl<C: Client> Link<C> {
     /// A link and its task, which is to be polled from now on.
     pub(super) fn new(
-        keeper: Weak<Keeper<C>>,
+        owner: Weak<dyn Owner<C>>,
         runtime: Arc<dyn Runtime>,
         home: Home,
         opened: Opened<C::Connection>,
     ) -> (Arc<Self>, LinkTask<C>) {
         let link = Arc::new(Self {
             connection: opened.connection,
-            keeper,
+            owner,
             runtime,
             home,
             state: Mutex::default(),
@@ -135,8 +164,8 @@ impl<C: Client> Link<C> {
         let lingers = state.doubts.is_replaced();
         drop(state);
         drop(waker);
-        if is_first && let Some(keeper) = self.keeper.upgrade() {
-            keeper.proven();
+        if is_first && let Some(owner) = self.owner.upgrade() {
+            owner.proven();
         }
         if lingers {
             self.notify.give();
@@ -161,8 +190,8 @@ impl<C: Client> Link<C> {
             Verdict::Replace(undos) => {
                 undos.into_iter().for_each(|undo| self.send_undo(undo));
                 // Only now, so that no call takes a new connection before this one has its undos.
-                if let Some(keeper) = self.keeper.upgrade() {
-                    keeper.replaced(self);
+                if let Some(owner) = self.owner.upgrade() {
+                    owner.replaced(self);
                 }
             }
         }
@@ -226,8 +255,8 @@ impl<C: Client> Link<C> {
         };
         let is_proven = locked(&self.state).doubts.is_proven();
         // First of all, so that whoever is told finds that a new connection is needed.
-        if let Some(keeper) = self.keeper.upgrade() {
-            keeper.lost(self, &why, is_proven);
+        if let Some(owner) = self.owner.upgrade() {
+            owner.lost(self, &why, is_proven);
         }
         self.close(why);
     }
