@@ -170,7 +170,9 @@ impl World {
         result: Result<&LockGuard, &ResumeError>,
     ) {
         let now = self.now;
-        self.note(|| format!("client {}: resume ended: {result:?}", client.0));
+        // Not the guard: to show itself it asks for the time, which is under the lock here.
+        let ended = result.map(|_| "resumed");
+        self.note(|| format!("client {}: resume ended: {ended:?}", client.0));
         let Some(before) = before else {
             return;
         };

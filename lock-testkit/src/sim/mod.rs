@@ -11,6 +11,7 @@
 
 mod belief;
 mod calling;
+mod calls;
 mod campaign;
 mod chance;
 mod clock;
@@ -38,7 +39,6 @@ mod simulation;
 mod stage;
 mod strike;
 mod tasks;
-mod timer;
 mod trace;
 mod tracked;
 mod watch;

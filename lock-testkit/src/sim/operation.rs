@@ -1,7 +1,7 @@
 //! What operations name.
 
 use lock_core::Token;
-use lock_core::node::Operation;
+use lock_core::node::{Command, Operation};
 
 /// The keys of an operation.
 pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
@@ -34,6 +34,16 @@ pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether the source of its script goes with it.
+pub(crate) fn has_source(command: &Command) -> bool {
+    let is_plain = matches!(command.operation(), Operation::Acquire { .. });
+    !is_plain
+        && command
+            .args()
+            .first()
+            .is_some_and(|word| &**word == b"EVAL")
 }
 
 /// Whether it sets keys.

@@ -3,23 +3,23 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::network::EndpointId;
-use super::timer::Timer;
+use futures::channel::oneshot;
+
+use super::network::{Dial, EndpointId};
 use super::world::World;
 
 /// Something that happens at a moment.
 pub(crate) enum Event {
     /// A timer of a client has run out.
-    Timer(Arc<Timer>),
+    Timer(oneshot::Sender<()>),
     /// The next request of a link reaches the server.
     Request(usize),
     /// The next reply of a link reaches the client.
     Reply(usize),
     /// A connect comes to its end, or to its next look.
-    Connect(EndpointId),
+    Connect(EndpointId, Dial),
     /// Anything else.
     Act(Box<dyn FnOnce(&mut World) + Send>),
 }
@@ -31,7 +31,7 @@ impl Event {
             Self::Timer(_) => 1,
             Self::Request(link) => 2 + ((*link as u64) << 8),
             Self::Reply(link) => 3 + ((*link as u64) << 8),
-            Self::Connect(endpoint) => 4 + ((endpoint.index() as u64) << 8),
+            Self::Connect(endpoint, _) => 4 + ((endpoint.index() as u64) << 8),
             Self::Act(_) => 5,
         }
     }

@@ -166,14 +166,15 @@ impl Run {
                 self.violation("bounds", format!("{alive} tasks of client {client} go on"));
             }
         }
-        let in_flight: usize = {
+        let (in_flight, spare) = {
             let world = self.sim.shared.world();
-            world
-                .endpoints
-                .iter()
-                .map(|endpoint| endpoint.in_flight)
-                .sum()
+            let calls = world.endpoints.iter().map(|endpoint| endpoint.calls.len());
+            (calls.sum::<usize>(), world.spare_connections())
         };
+        if spare > 0 {
+            let text = format!("{spare} connections linger without end");
+            self.violation("bounds", text);
+        }
         if in_flight > 0 {
             self.violation("bounds", format!("{in_flight} calls never ended"));
         }

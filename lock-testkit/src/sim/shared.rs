@@ -1,16 +1,17 @@
 //! What all parts of a simulation hold on to, and the loop that runs it.
 
 use std::fmt;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
+use futures::channel::oneshot;
 use lock_core::runtime::{BoxFuture, Runtime};
 
 use super::locked;
 use super::queue::Event;
-use super::tasks::{ClientId, Ready, Tasks};
-use super::timer::{Sleep, Timer};
+use super::tasks::{ClientId, Kind, Ready, Tasks};
 use super::world::World;
 
 /// The world, and the tasks in it. One thread uses it, so its locks are never waited for; they are
@@ -39,30 +40,40 @@ impl Shared {
     }
 
     /// A sleep of so long by the client's clock.
-    pub(crate) fn sleep(&self, client: ClientId, duration: Duration) -> Sleep {
-        let timer = Arc::<Timer>::default();
+    fn sleep(&self, client: ClientId, duration: Duration) -> BoxFuture<'static, ()> {
+        let (timer, fired) = oneshot::channel();
         let mut world = self.world();
         let clock = world.clients[client.0].monotonic;
         let wanted = clock.at(world.now).saturating_add(duration);
         let at = clock.true_at(wanted).max(world.now);
-        world.queue.push(at, Event::Timer(Arc::clone(&timer)));
-        Sleep(timer)
+        world.queue.push(at, Event::Timer(timer));
+        Box::pin(async move {
+            if fired.await.is_err() {
+                // The simulation has ended.
+                pending().await
+            }
+        })
     }
 
     pub(crate) fn spawn(&self, client: ClientId, task: BoxFuture<'static, ()>) {
+        self.spawn_as(Kind::Work, client, task);
+    }
+
+    fn spawn_as(&self, kind: Kind, client: ClientId, task: BoxFuture<'static, ()>) {
         let is_gone = {
             let world = self.world();
             world.has_ended || world.clients[client.0].is_dead
         };
         // A task that is not taken is dropped here, outside of the locks.
         if !is_gone {
-            self.tasks().add(client, task, &self.ready);
+            self.tasks().add(kind, client, task, &self.ready);
         }
     }
 
     /// Runs until nothing is left to do up to `limit`, and lets the time be `limit` then.
     pub(crate) fn run_until(&self, limit: Duration) {
         loop {
+            self.settle();
             while self.poll_one() {}
             let mut world = self.world();
             let Some((at, event)) = world.queue.pop(limit) else {
@@ -70,15 +81,24 @@ impl Shared {
                 return;
             };
             world.happen(at, event);
-            let doomed = std::mem::take(&mut world.doomed);
-            for client in std::mem::take(&mut world.resumed) {
-                self.ready.put_back(&mut world.clients[client.0].held_back);
-            }
-            drop(world);
-            for client in doomed {
-                let tasks = self.tasks().take_all(Some(client));
-                drop(tasks);
-            }
+        }
+    }
+
+    /// Wakes and drops the tasks that what happened concerns.
+    fn settle(&self) {
+        let mut world = self.world();
+        let deliveries = std::mem::take(&mut world.deliveries);
+        let doomed = std::mem::take(&mut world.doomed);
+        for client in std::mem::take(&mut world.resumed) {
+            self.ready.put_back(&mut world.clients[client.0].held_back);
+        }
+        drop(world);
+        for deliver in deliveries {
+            deliver();
+        }
+        for client in doomed {
+            let tasks = self.tasks().take_all(Some(client));
+            drop(tasks);
         }
     }
 
@@ -132,6 +152,8 @@ impl Shared {
 pub(crate) struct ClientRuntime {
     shared: Arc<Shared>,
     client: ClientId,
+    /// Of the tasks that it spawns.
+    kind: Kind,
 }
 
 impl ClientRuntime {
@@ -139,6 +161,15 @@ impl ClientRuntime {
         Self {
             shared: Arc::clone(shared),
             client,
+            kind: Kind::Work,
+        }
+    }
+
+    /// The same for the tasks of connections.
+    pub(crate) fn of_connections(shared: &Arc<Shared>, client: ClientId) -> Self {
+        Self {
+            kind: Kind::Connection,
+            ..Self::new(shared, client)
         }
     }
 }
@@ -158,11 +189,11 @@ impl Runtime for ClientRuntime {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(self.shared.sleep(self.client, duration))
+        self.shared.sleep(self.client, duration)
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.shared.spawn(self.client, task);
+        self.shared.spawn_as(self.kind, self.client, task);
     }
 }
 

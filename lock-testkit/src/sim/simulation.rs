@@ -1,8 +1,9 @@
 //! [`Sim`]: a world to put clients, servers and tasks into.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_core::runtime::Runtime;
@@ -10,6 +11,7 @@ use lock_core::runtime::Runtime;
 use super::clock::Clock;
 use super::fault::{EPOCH, Strike};
 use super::ledger::MAX_SERVERS;
+use super::locked;
 use super::marks::Marks;
 use super::network::EndpointId;
 use super::node::SimNode;
@@ -45,6 +47,8 @@ use super::world::{Client, World};
 /// ```
 pub struct Sim {
     pub(crate) shared: Arc<Shared>,
+    /// One for each pair of client and server, as soon as it was asked for.
+    nodes: Mutex<BTreeMap<usize, SimNode>>,
 }
 
 impl Sim {
@@ -63,6 +67,7 @@ impl Sim {
     pub(crate) fn build(seed: u64, traced: bool) -> Self {
         Self {
             shared: Shared::new(World::new(seed, traced)),
+            nodes: Mutex::default(),
         }
     }
 
@@ -118,7 +123,13 @@ impl Sim {
     #[must_use]
     pub fn nodes(&self, client: ClientId) -> Vec<SimNode> {
         let servers = self.shared.world().servers.len();
-        let node = |server| SimNode::new(&self.shared, EndpointId::new(client, ServerId(server)));
+        let mut nodes = locked(&self.nodes);
+        let node = |server| {
+            let id = EndpointId::new(client, ServerId(server));
+            let node = nodes.entry(id.index());
+            node.or_insert_with(|| SimNode::new(&self.shared, id))
+                .clone()
+        };
         (0..servers).map(node).collect()
     }
 

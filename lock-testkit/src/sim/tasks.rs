@@ -22,10 +22,19 @@ impl ClientId {
     }
 }
 
+/// What a task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Work,
+    /// It lives as long as a connection, and is not counted.
+    Connection,
+}
+
 /// A task of one client.
 pub(crate) struct Task {
-    pub(crate) client: ClientId,
-    pub(crate) future: Option<BoxFuture<'static, ()>>,
+    kind: Kind,
+    client: ClientId,
+    future: Option<BoxFuture<'static, ()>>,
     wake: Arc<TaskWaker>,
 }
 
@@ -34,7 +43,7 @@ pub(crate) struct Task {
 pub(crate) struct Tasks {
     tasks: Vec<Option<Task>>,
     free: Vec<usize>,
-    /// The tasks of each client that have not ended.
+    /// How much work of each client has not ended.
     alive: Vec<usize>,
     peak: usize,
 }
@@ -42,6 +51,12 @@ pub(crate) struct Tasks {
 /// The tasks that want to be polled.
 #[derive(Debug, Default)]
 pub(crate) struct Ready(Mutex<Vec<usize>>);
+
+impl Kind {
+    fn count(self) -> usize {
+        usize::from(self == Self::Work)
+    }
+}
 
 struct TaskWaker {
     task: usize,
@@ -86,6 +101,7 @@ impl Tasks {
     /// Adds a task, which is ready to be polled.
     pub(crate) fn add(
         &mut self,
+        kind: Kind,
         client: ClientId,
         future: BoxFuture<'static, ()>,
         ready: &Arc<Ready>,
@@ -101,6 +117,7 @@ impl Tasks {
         });
         wake.wake_by_ref();
         self.tasks[number] = Some(Task {
+            kind,
             client,
             future: Some(future),
             wake,
@@ -108,7 +125,7 @@ impl Tasks {
         if self.alive.len() <= client.0 {
             self.alive.resize(client.0 + 1, 0);
         }
-        self.alive[client.0] += 1;
+        self.alive[client.0] += kind.count();
         self.peak = self.peak.max(self.alive[client.0]);
     }
 
@@ -143,7 +160,7 @@ impl Tasks {
     /// A task has come to its end.
     pub(crate) fn end(&mut self, number: usize) {
         if let Some(task) = self.tasks.get_mut(number).and_then(Option::take) {
-            self.alive[task.client.0] -= 1;
+            self.alive[task.client.0] -= task.kind.count();
             self.free.push(number);
         }
     }
@@ -158,7 +175,7 @@ impl Tasks {
                 && let Some(task) = self.tasks[number].take()
             {
                 // The number is not used again: a waker of the old task may be about still.
-                self.alive[task.client.0] -= 1;
+                self.alive[task.client.0] -= task.kind.count();
                 taken.push(task);
             }
         }

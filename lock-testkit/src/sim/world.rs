@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use futures::channel::oneshot;
 use lock_core::node::Operation;
 
 use super::chance::Chance;
@@ -16,6 +17,9 @@ use super::queue::{Event, EventQueue};
 use super::server::{Server, ServerId};
 use super::tasks::ClientId;
 use super::trace::Trace;
+
+/// Hands something to a task that waits for it.
+pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
 
 /// A process with clocks of its own.
 #[derive(Debug)]
@@ -45,7 +49,8 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     pub(crate) rules: NetworkRules,
     pub(crate) ledger: Ledger,
-    /// Clients to be killed, and to be resumed, as soon as nothing is being polled.
+    /// What is done as soon as the world's lock is released, since tasks are woken and dropped by it.
+    pub(crate) deliveries: Vec<Delivery>,
     pub(crate) doomed: Vec<ClientId>,
     pub(crate) resumed: Vec<ClientId>,
     /// How many workers have not ended.
@@ -78,6 +83,7 @@ impl World {
             links: Vec::new(),
             rules: NetworkRules::default(),
             ledger: Ledger::default(),
+            deliveries: Vec::new(),
             doomed: Vec::new(),
             resumed: Vec::new(),
             workers: 0,
@@ -108,18 +114,21 @@ impl World {
         self.at(self.now.saturating_add(pause), act);
     }
 
+    /// Hands something to a task, if it waits for it still.
+    pub(crate) fn deliver<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, what: T) {
+        self.deliveries.push(Box::new(|| drop(to.send(what))));
+    }
+
     pub(crate) fn happen(&mut self, at: Duration, event: Event) {
         self.now = self.now.max(at);
         self.hash
             .add(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
         self.hash.add(event.code());
         match event {
-            Event::Timer(timer) => {
-                timer.fire();
-            }
+            Event::Timer(timer) => self.deliver(timer, ()),
             Event::Request(link) => self.request_arrives(link),
             Event::Reply(link) => self.reply_arrives(link),
-            Event::Connect(endpoint) => self.connect_goes_on(endpoint),
+            Event::Connect(endpoint, dial) => self.connect_goes_on(endpoint, dial),
             Event::Act(act) => act(self),
         }
     }

@@ -3,76 +3,80 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use futures::channel::oneshot;
 use lock_core::node::NodeError;
 
-use super::{EndpointId, Link, Request};
+use super::{EndpointId, Link};
 use crate::sim::marks::Mark;
 use crate::sim::queue::Event;
 use crate::sim::world::World;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_millis(250);
+/// Where the client waits for a connect to succeed or fail.
+pub(crate) type Dial = oneshot::Sender<Result<Line, NodeError>>;
+
+/// A connection that was made.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(super) link: usize,
+    pub(super) broken: oneshot::Receiver<NodeError>,
+}
 
 impl World {
-    pub(crate) fn connect_goes_on(&mut self, id: EndpointId) {
-        let now = self.now;
-        let Some(since) = self.endpoint(id).connecting_since else {
+    pub(super) fn dial(&mut self, id: EndpointId) -> oneshot::Receiver<Result<Line, NodeError>> {
+        let (dial, line) = oneshot::channel();
+        let round_trip = self.way() + self.way();
+        self.queue
+            .push(self.now + round_trip, Event::Connect(id, dial));
+        line
+    }
+
+    pub(crate) fn connect_goes_on(&mut self, id: EndpointId, dial: Dial) {
+        if dial.is_canceled() {
             return;
-        };
+        }
         let server = &self.servers[id.server.0];
         let (is_up, stalled) = (server.is_up, server.stalled_until);
         let endpoint = self.endpoint(id);
-        let free = endpoint
+        let mut free = endpoint
             .requests_blocked_until
-            .max(endpoint.replies_blocked_until)
-            .max(stalled);
-        let timeout = since + CONNECT_TIMEOUT;
-        if is_up && free > now && timeout > now {
-            self.queue.push(free.min(timeout), Event::Connect(id));
-            return;
+            .max(endpoint.replies_blocked_until);
+        if is_up {
+            free = free.max(stalled);
         }
-        let endpoint = self.endpoint(id);
-        endpoint.connecting_since = None;
-        let waiting = std::mem::take(&mut endpoint.waiting);
-        if is_up && free <= now {
-            self.connected(id, waiting);
-            return;
-        }
-        let backoff = self.chance.duration(LONGEST_BACKOFF / 5, LONGEST_BACKOFF);
-        self.endpoint(id).no_connect_before = now + backoff;
-        for request in waiting {
-            if let Some(cell) = request.cell {
-                cell.complete(Err(NodeError::not_sent("cannot connect")));
-            }
+        if free > self.now {
+            // Nothing is heard until then.
+            self.queue.push(free, Event::Connect(id, dial));
+        } else if is_up {
+            let line = self.connected(id);
+            self.deliver(dial, Ok(line));
+        } else {
+            self.deliver(dial, Err(NodeError::not_sent("connection refused")));
         }
     }
 
-    fn connected(&mut self, id: EndpointId, waiting: VecDeque<Request>) {
+    fn connected(&mut self, id: EndpointId) -> Line {
         self.mark(Mark::Connected);
+        let (sender, broken) = oneshot::channel();
         let link = self.links.len();
         self.links.push(Link {
             endpoint: id,
             requests: VecDeque::new(),
             replies: VecDeque::new(),
+            waiting: VecDeque::new(),
             last_request_at: Duration::ZERO,
             last_reply_at: Duration::ZERO,
             lag: Duration::ZERO,
-            next: 0,
-            is_broken: false,
+            broken: Some(sender),
             is_deaf: false,
-            is_replaced: false,
-            doubts: VecDeque::new(),
-            silent: 0,
+            is_closed: false,
         });
-        self.endpoint(id).link = Some(link);
-        for request in waiting {
-            let left = request
-                .cell
-                .as_ref()
-                .is_some_and(|cell| cell.state().is_over);
-            if !left {
-                self.send(link, request);
-            }
+        let (client, server) = (id.client.0, id.server.0);
+        self.note(|| format!("connection {link} of client {client} to node {server} is up"));
+        let before = self.endpoint(id).link.replace(link);
+        if before.is_some_and(|before| !self.links[before].is_broken()) {
+            // The client had no other reason to make one.
+            self.mark(Mark::Replaced);
         }
+        Line { link, broken }
     }
 }

@@ -1,4 +1,4 @@
-//! How connections break, and what becomes of what is on its way.
+//! How connections end, and what becomes of what is on its way.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,39 +16,46 @@ impl World {
     /// or, sometimes, runs later; replies are lost.
     pub(crate) fn cut(&mut self, link: usize) {
         let found = &mut self.links[link];
-        if found.is_broken {
+        let Some(broken) = found.broken.take() else {
             return;
+        };
+        found.replies.clear();
+        let server = found.endpoint.server;
+        let waiting = std::mem::take(&mut found.waiting);
+        let requests = std::mem::take(&mut found.requests);
+        self.note(|| format!("connection {link} breaks"));
+        for waiting in waiting {
+            self.deliver(waiting, Err(NodeError::connection("the connection broke")));
         }
-        found.is_broken = true;
-        let id = found.endpoint;
-        let replies = std::mem::take(&mut found.replies);
-        let mut requests = std::mem::take(&mut found.requests);
-        found.doubts.clear();
-        let endpoint = self.endpoint(id);
-        if endpoint.link == Some(link) {
-            endpoint.link = None;
-        }
-        self.note(|| {
-            format!(
-                "the connection of {} to node {} breaks",
-                id.client.0, id.server.0
-            )
-        });
-        let cells = requests
-            .iter_mut()
-            .filter_map(|request| request.cell.take())
-            .chain(replies.into_iter().filter_map(|answer| answer.cell))
-            .collect::<Vec<_>>();
-        for cell in cells {
-            cell.complete(Err(NodeError::connection("the connection broke")));
-        }
-        self.lose_undos(id.server, &requests);
+        self.deliver(broken, NodeError::connection("connection reset"));
+        self.lose_undos(server, &requests);
         if self.chance.happens(self.rules.strays) {
             let later = self.chance.heavy(20 * self.rules.usual, self.rules.longest);
             for request in requests {
-                self.stray(id.server, request, self.now + later);
+                self.stray(server, request, self.now + later);
             }
         }
+    }
+
+    /// The client closes a connection. What it wrote arrives nevertheless, unless the server learns
+    /// first that nobody takes its replies.
+    pub(super) fn close(&mut self, link: usize) {
+        self.links[link].is_closed = true;
+        self.note(|| format!("connection {link} is closed"));
+    }
+
+    /// A reply came to a connection that the client has closed: the server hears of that, and drops
+    /// what it has not run by then.
+    pub(super) fn refuse_reply(&mut self, link: usize) {
+        let way = self.way();
+        self.after(way, move |world| world.forget_requests(link));
+    }
+
+    fn forget_requests(&mut self, link: usize) {
+        let found = &mut self.links[link];
+        let server = found.endpoint.server;
+        let requests = std::mem::take(&mut found.requests);
+        self.lose_undos(server, &requests);
     }
 
     /// Requests are lost. Where a release that was written behind a doubtful acquire is among them
@@ -68,10 +75,10 @@ impl World {
         }
     }
 
-    /// The links of an endpoint that the client has not seen break, if any. There may be several:
-    /// replaced ones linger.
+    /// The links of an endpoint that did not break, if any. There may be several: replaced ones
+    /// linger.
     pub(crate) fn links_of(&self, matches: impl Fn(EndpointId) -> bool) -> Vec<usize> {
-        let is_of = |(_, link): &(usize, &Link)| !link.is_broken && matches(link.endpoint);
+        let is_of = |(_, link): &(usize, &Link)| !link.is_broken() && matches(link.endpoint);
         let found = self.links.iter().enumerate().filter(is_of);
         found.map(|(number, _)| number).collect()
     }
@@ -86,8 +93,6 @@ impl World {
         let found = &mut self.links[link];
         found.is_deaf = true;
         found.replies.clear();
-        let server = found.endpoint.server;
-        let requests = std::mem::take(&mut found.requests);
-        self.lose_undos(server, &requests);
+        self.forget_requests(link);
     }
 }

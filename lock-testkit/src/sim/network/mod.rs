@@ -1,22 +1,25 @@
-//! Connections between clients and servers: links, and what goes over them in order.
+//! The network between clients and servers: links, and what goes over them in order.
 
-mod cell;
+mod client;
 mod connect;
 mod cut;
-mod doubt;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{NodeError, Operation, Reply};
+use futures::channel::oneshot;
+use lock_core::node::{Command, NodeError, Operation, Reply};
 
+use crate::sim::calls::OpenCall;
+use crate::sim::marks::Mark;
+use crate::sim::operation::has_source;
 use crate::sim::queue::Event;
 use crate::sim::server::ServerId;
 use crate::sim::tasks::ClientId;
 use crate::sim::world::World;
 
-pub(crate) use cell::Cell;
+pub(crate) use client::SimClient;
+pub(crate) use connect::Dial;
 
 /// The client's end of the way to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,23 +56,16 @@ impl Default for NetworkRules {
     }
 }
 
-/// A call's request, as it waits or travels.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) operation: Operation,
-    pub(crate) with_source: bool,
-    /// Written behind a doubtful acquire when its connection was replaced.
-    pub(crate) is_undo: bool,
-    /// Whoever waits for the reply.
-    pub(crate) cell: Option<Arc<Cell>>,
-    pub(crate) number: u64,
-}
+/// What came of a command.
+type Answer = Result<Reply, NodeError>;
 
-#[derive(Debug)]
-struct Answer {
-    cell: Option<Arc<Cell>>,
-    number: u64,
-    result: Result<Reply, NodeError>,
+/// A request on its way.
+#[derive(Clone, Debug)]
+struct Request {
+    operation: Operation,
+    with_source: bool,
+    /// The keeper wrote it behind a doubtful acquire.
+    is_undo: bool,
 }
 
 /// One connection, from its making until it is forgotten.
@@ -78,37 +74,35 @@ pub(crate) struct Link {
     endpoint: EndpointId,
     requests: VecDeque<Request>,
     replies: VecDeque<Answer>,
+    /// Where the client waits for the replies to come, in their order.
+    waiting: VecDeque<oneshot::Sender<Answer>>,
     /// Nothing arrives before what was sent earlier.
     last_request_at: Duration,
     last_reply_at: Duration,
     /// How much longer than usual each message takes.
     lag: Duration,
-    next: u64,
-    /// The client knows that it broke.
-    is_broken: bool,
+    /// Tells the client that it broke; `None` once it has.
+    broken: Option<oneshot::Sender<NodeError>>,
     /// The server closed it or never sees it again.
     is_deaf: bool,
-    /// It went silent, and another was made in its stead.
-    is_replaced: bool,
-    /// Calls that were sent and given up before their answer, with the release that belongs
-    /// behind an acquire.
-    doubts: VecDeque<(u64, Option<Operation>)>,
-    /// Calls in a row that got no answer.
-    silent: u32,
+    /// The client closed it.
+    is_closed: bool,
 }
 
 /// The client's side of the way to one server.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoint {
+    /// The newest connection.
     link: Option<usize>,
-    /// When a connect that runs was begun.
-    connecting_since: Option<Duration>,
-    waiting: VecDeque<Request>,
-    no_connect_before: Duration,
     pub(crate) requests_blocked_until: Duration,
     pub(crate) replies_blocked_until: Duration,
-    pub(crate) in_flight: usize,
+    /// Calls that have begun and not ended, in their order.
+    pub(crate) calls: Vec<OpenCall>,
+    /// The most of them at a time.
     pub(crate) peak: usize,
+    /// The number of the call that begins next, and of the last one whose command left.
+    pub(crate) next_call: u64,
+    pub(crate) last_sent: u64,
     /// Whether any call was answered.
     pub(crate) has_answered: bool,
     /// When the last call failed.
@@ -131,6 +125,17 @@ impl EndpointId {
     }
 }
 
+impl Link {
+    fn is_broken(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// Whether the client has it still.
+    fn is_open(&self) -> bool {
+        !self.is_broken() && !self.is_closed
+    }
+}
+
 impl World {
     pub(crate) fn endpoint(&mut self, id: EndpointId) -> &mut Endpoint {
         let index = id.index();
@@ -140,43 +145,51 @@ impl World {
         &mut self.endpoints[index]
     }
 
+    /// How many connections clients have open beside their newest ones.
+    pub(crate) fn spare_connections(&self) -> usize {
+        let newest = |link| self.endpoints.iter().any(|it| it.link == Some(link));
+        let open = self.links.iter().enumerate().filter(|(_, it)| it.is_open());
+        open.filter(|(link, _)| !newest(*link)).count()
+    }
+
     fn way(&mut self) -> Duration {
         let rules = self.rules;
         rules.usual / 4 + self.chance.heavy(rules.usual, rules.longest)
     }
 
-    /// Sends a request, or lets it wait for the connect. An error says that it was not sent.
-    pub(crate) fn call(&mut self, id: EndpointId, request: Request) -> Result<(), NodeError> {
-        if let Some(link) = self.endpoint(id).link {
-            self.send(link, request);
-            return Ok(());
+    /// The client writes a command to a connection. Returns where the answer will come.
+    fn write(
+        &mut self,
+        link: usize,
+        command: &Command,
+    ) -> Result<oneshot::Receiver<Answer>, NodeError> {
+        let id = self.links[link].endpoint;
+        if self.clients[id.client.0].is_dead {
+            return Err(NodeError::not_sent("the process is dead"));
         }
-        let now = self.now;
-        let endpoint = self.endpoint(id);
-        if endpoint.connecting_since.is_none() {
-            if now < endpoint.no_connect_before {
-                return Err(NodeError::not_sent("cannot connect, pausing"));
-            }
-            endpoint.connecting_since = Some(now);
-            let round_trip = self.way() + self.way();
-            self.queue.push(now + round_trip, Event::Connect(id));
+        let is_undo = self.call_leaves(id, command);
+        if !self.links[link].is_open() {
+            return Err(NodeError::connection("broken pipe"));
         }
-        self.endpoint(id).waiting.push_back(request);
-        Ok(())
+        if is_undo {
+            self.mark(Mark::Undone);
+        }
+        let (sender, answer) = oneshot::channel();
+        self.links[link].waiting.push_back(sender);
+        let request = Request {
+            operation: command.operation().clone(),
+            with_source: has_source(command),
+            is_undo,
+        };
+        self.send(link, request);
+        Ok(answer)
     }
 
-    pub(crate) fn send(&mut self, link: usize, mut request: Request) {
+    fn send(&mut self, link: usize, request: Request) {
         let way = self.way() + self.links[link].lag;
         let at = (self.now + way).max(self.links[link].last_request_at);
         let found = &mut self.links[link];
-        request.number = found.next;
-        found.next += 1;
         found.last_request_at = at;
-        if let Some(cell) = &request.cell {
-            let mut state = cell.state();
-            state.sent = Some((link, request.number));
-            state.silent = found.silent;
-        }
         let server = found.endpoint.server;
         let double = request.clone();
         found.requests.push_back(request);
@@ -203,7 +216,7 @@ impl World {
     pub(crate) fn request_arrives(&mut self, link: usize) {
         let now = self.now;
         let found = &self.links[link];
-        let (id, is_deaf, is_broken) = (found.endpoint, found.is_deaf, found.is_broken);
+        let (id, is_deaf) = (found.endpoint, found.is_deaf);
         if is_deaf || !self.servers[id.server.0].is_up {
             self.links[link].requests.pop_front();
             return;
@@ -218,35 +231,22 @@ impl World {
         let Some(request) = self.links[link].requests.pop_front() else {
             return;
         };
-        if !is_broken && self.chance.happens(self.rules.loses_request) {
+        if self.chance.happens(self.rules.loses_request) {
             self.links[link].requests.push_front(request);
             self.cut(link);
             return;
         }
-        let result = self.run_at_server(
-            id.server,
-            &request.operation,
-            request.with_source,
-            is_broken,
-        );
-        if request.is_undo && result.is_err() {
-            // Nobody waits for its answer, so nobody sends it again.
+        let answer = self.run_at_server(id.server, &request.operation, request.with_source, false);
+        if answer.is_err() {
+            // An undo is sent once, whatever its answer.
             self.lose_undos(id.server, &VecDeque::from([request]));
-            return;
-        }
-        if is_broken {
-            return;
         }
         let loses_reply = self.chance.happens(self.rules.loses_reply);
         let way = self.way() + self.links[link].lag;
         let at = (now + way).max(self.links[link].last_reply_at);
         let found = &mut self.links[link];
         found.last_reply_at = at;
-        found.replies.push_back(Answer {
-            cell: request.cell,
-            number: request.number,
-            result,
-        });
+        found.replies.push_back(answer);
         self.queue.push(at, Event::Reply(link));
         if loses_reply {
             self.cut(link);
@@ -264,17 +264,10 @@ impl World {
         let Some(answer) = found.replies.pop_front() else {
             return;
         };
-        // Replies come in order: who was sent before has had its turn.
-        found.silent = 0;
-        while found
-            .doubts
-            .front()
-            .is_some_and(|(number, _)| *number <= answer.number)
-        {
-            found.doubts.pop_front();
-        }
-        if let Some(cell) = answer.cell {
-            cell.complete(answer.result);
+        if found.is_closed {
+            self.refuse_reply(link);
+        } else if let Some(waiting) = found.waiting.pop_front() {
+            self.deliver(waiting, answer);
         }
     }
 }
