@@ -138,6 +138,22 @@ fn no_more_than_four_replaced_connections_linger() {
 }
 
 #[test]
+fn connections_that_were_let_go_do_not_count_among_those_that_linger() {
+    let bed = Bed::connected();
+    for connection in 0..6 {
+        while bed.server.connects() == connection + 1 {
+            let call = bed.call(&acquire("a"), MS);
+            bed.world.advance(MS);
+            call.answer().unwrap_err();
+            bed.world.advance(10 * MS);
+        }
+        while connection > 0 && bed.server.answer(connection, Ok(Reply::Nil)) {}
+        bed.world.run();
+    }
+    assert_eq!(bed.server.open(), [0, 6], "the first has no answer yet");
+}
+
+#[test]
 fn a_connection_that_breaks_gets_no_releases() {
     let bed = Bed::connected();
     bed.time_out("a");
