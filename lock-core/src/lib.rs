@@ -38,7 +38,8 @@
 //!   [`LockGuard`] go with it.
 //! - [`Redlock`]: the algorithm, with its [builder](RedlockBuilder).
 //! - [`tick`]: a job that runs once per tick of a schedule on several instances.
-//! - [`node`]: for who writes a backend. [`runtime`]: for who brings an executor of his own.
+//! - [`backend`]: for authors of a backend; the rules of a node are in [`node`]. [`runtime`]: for custom
+//!   executors.
 //!
 //! # What it logs
 //!
