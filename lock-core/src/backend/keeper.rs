@@ -54,6 +54,12 @@ struct State<C: Client> {
     lingering: VecDeque<Arc<Link<C>>>,
 }
 
+/// What a call finds.
+enum Entrance<C: Client> {
+    Up(Arc<Link<C>>),
+    Queue(Ticket),
+}
+
 impl<C: Client> Keeper<C> {
     pub(super) fn new(client: Arc<C>, settings: Settings) -> Self {
         Self {
@@ -80,9 +86,9 @@ impl<C: Client> Keeper<C> {
             let link = match self.up.load_full() {
                 Some(link) => link,
                 None => match self.connect(command, within)? {
-                    Ok(link) => link,
+                    Entrance::Up(link) => link,
                     // Boxed, so that the common call has no room for it.
-                    Err(ticket) => return Box::pin(self.wait(ticket)).await,
+                    Entrance::Queue(ticket) => return Box::pin(self.wait(ticket)).await,
                 },
             };
             // Somebody may hold on to the runtime of the connection and not drive it.
@@ -107,13 +113,13 @@ impl<C: Client> Keeper<C> {
         self: &Arc<Self>,
         command: &Command,
         within: Duration,
-    ) -> Result<Result<Arc<Link<C>>, Ticket>, NodeError> {
+    ) -> Result<Entrance<C>, NodeError> {
         let (runtime, home) = self.runtime();
         let timer = runtime.sleep(within);
         let now = runtime.now();
         let mut state = locked(&self.state);
         if let Some(link) = self.up.load_full() {
-            return Ok(Ok(link));
+            return Ok(Entrance::Up(link));
         }
         let timeout = self.settings.connect_timeout;
         let admission = state.dialing.admit(now, within, timeout)?;
@@ -138,7 +144,7 @@ impl<C: Client> Keeper<C> {
             // Not under the lock: a runtime that has ended drops the task here, which ends it.
             runtime.spawn(Box::pin(attempt.run(Arc::clone(&self.client), timeout)));
         }
-        Ok(Err(ticket?))
+        ticket.map(Entrance::Queue)
     }
 
     fn runtime(&self) -> (Arc<dyn Runtime>, Home) {

@@ -92,7 +92,9 @@
 //! - **The end of a runtime** is the end of its connections and connects, and the next call starts anew on
 //!   its own runtime. A runtime that exists but is not driven holds up nobody on another one.
 //!
-//! It needs a [`Runtime`](crate::Runtime) and no other executor. All time and chance come from there.
+//! Tasks, timers and chance come from a [`Runtime`](crate::Runtime) alone: by default from the
+//! [ambient](crate::runtime::ambient) one of the call that connects. So a client on tokio needs the feature
+//! `tokio` of this crate; without it a thread of this crate polls the client, outside of tokio.
 //!
 //! # When not to use it
 //!

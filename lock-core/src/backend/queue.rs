@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{locked, wake_all};
 use crate::node::{Command, NodeError, Reply};
-use crate::runtime::BoxFuture;
+use crate::runtime::{BoxFuture, contain};
 
 /// How many calls may wait for one connect.
 const MAX_WAITING: usize = 4 * 1024;
@@ -76,11 +76,16 @@ impl Queue {
                 if call.timer.as_mut().poll(cx).is_ready() {
                     return State::Left;
                 }
-                let mut answer = start(call);
                 // Nobody is woken by this poll: the call polls again when it is told.
-                match answer.as_mut().poll(cx) {
-                    Poll::Pending => State::Sent(answer),
-                    Poll::Ready(answer) => State::Sent(Box::pin(async { answer })),
+                let first = contain(|| {
+                    let mut answer = start(call);
+                    let poll = answer.as_mut().poll(cx);
+                    (answer, poll)
+                });
+                match first {
+                    Some((answer, Poll::Pending)) => State::Sent(answer),
+                    Some((_, Poll::Ready(answer))) => State::Sent(Box::pin(async { answer })),
+                    None => State::Failed(NodeError::connection("the client panicked")),
                 }
             });
         }

@@ -175,11 +175,11 @@ async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Ar
 
 /// Returns whether the lock is held still; the loss of one that has run out is told.
 fn is_held(lock: &Acquisition, now: Duration) -> bool {
+    if !lock.remaining_at(now).is_zero() || mutant!(RenewalRevives) {
+        return true;
+    }
     let is_over = lock.is_over();
-    if !lock.remaining_at(now).is_zero()
-        || mutant!(RenewalRevives)
-        || (mutant!(RenewalOutlivesRelease) && is_over)
-    {
+    if mutant!(RenewalOutlivesRelease) && is_over {
         return true;
     }
     if !is_over {

@@ -219,3 +219,19 @@ fn a_client_that_panics_while_it_connects_is_a_failed_connect() {
     assert!(std::panic::catch_unwind(run).is_err());
     assert_eq!(call.kind(), NodeErrorKind::NotSent);
 }
+
+#[test]
+fn a_client_that_panics_while_it_sends_keeps_nobody_else_waiting() {
+    let bed = Bed::new();
+    bed.server.panic_at("a");
+    let panicked = bed.call(&acquire("a"), WITHIN);
+    let call = bed.call(&acquire("b"), WITHIN);
+    bed.world.run();
+    assert_eq!(
+        panicked.kind(),
+        NodeErrorKind::Connection,
+        "it may have been sent"
+    );
+    bed.server.answer_all();
+    call.answer().unwrap();
+}

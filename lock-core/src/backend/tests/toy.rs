@@ -33,6 +33,8 @@ struct State {
     log: Vec<String>,
     /// What `send` ends with at once.
     refusal: Option<NodeError>,
+    /// The key at which `send` panics.
+    panics_at: Option<&'static str>,
 }
 
 struct Line {
@@ -53,6 +55,10 @@ impl Server {
     /// What calls end with at once, without being sent.
     pub(super) fn refuse(&self, error: Option<NodeError>) {
         locked(&self.0).refusal = error;
+    }
+
+    pub(super) fn panic_at(&self, key: &'static str) {
+        locked(&self.0).panics_at = Some(key);
     }
 
     pub(super) fn connects(&self) -> usize {
@@ -170,6 +176,7 @@ impl Connection for Wire {
             if let Some(error) = &state.refusal {
                 return Err(error.clone());
             }
+            assert_ne!(state.panics_at, Some(&*key), "on purpose");
             state.log.push(format!("{number} {word} {key}"));
             state.connections[number].unanswered.push_back(reply);
             Ok(())
