@@ -52,7 +52,7 @@
 //! | feature | what it gives | what it costs |
 //! |---|---|---|
 //! | `tokio` (default) | serves callers on tokio; switches `lock-core/tokio` on as well | |
-//! | `smol` | serves callers on any executor, and on plain threads | two or three threads, see below |
+//! | `smol` | serves callers on any executor, and on plain threads | two or three threads, and a dependency under the MPL-2.0, see below |
 //! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
 //! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
 //! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
@@ -75,7 +75,8 @@
 //!   stays (or as many as `SMOL_THREADS` says, which must not be 0), beside that of smol's reactor.
 //!   What you give to `smol::spawn` shares it, so a task that blocks there stalls every connection;
 //!   whatever else of yours blocks does no harm. tokio's runtime is not linked, only those parts of
-//!   tokio that redis-rs uses everywhere. redis-rs also brings `smol-timeout`, under the MPL-2.0.
+//!   tokio that redis-rs uses everywhere. redis-rs depends on `smol-timeout` for it, whose licence is the
+//!   MPL-2.0: changes to that crate's files must be published. No other feature pulls it in.
 //!
 //! With both, callers on tokio are served by tokio and all others by smol, over one connection.
 //! On tokio that costs nothing more. A build without `tokio` is not for callers on tokio, who are
