@@ -54,7 +54,7 @@
 //! | feature | what it gives | what it costs |
 //! |---|---|---|
 //! | `tokio` (default) | serves callers on tokio; switches `lock-core/tokio` on as well | |
-//! | `smol` | serves callers on any executor, and on plain threads | two threads, see below |
+//! | `smol` | serves callers on any executor, and on plain threads | two threads, and a dependency under the MPL-2.0, see below |
 //! | `rustls` | TLS by rustls, with the cryptography of aws-lc-rs | a C compiler, a minute of it |
 //! | `rustls-ring` | TLS by rustls, with that of ring | a C compiler |
 //! | `native-tls` | TLS by what the system has: OpenSSL on Linux | its headers and `pkg-config` |
@@ -75,8 +75,9 @@
 //!
 //!   The connection is run there too: on one thread, which starts when it is needed, beside that of
 //!   smol's reactor. smol's global executor is not used, so tasks that block it do no harm. tokio's
-//!   runtime is not linked, only those parts of tokio that redis-rs uses everywhere. redis-rs also
-//!   brings `smol-timeout`, under the MPL-2.0.
+//!   runtime is not linked, only those parts of tokio that redis-rs uses everywhere. redis-rs depends
+//!   on `smol-timeout` for it, whose licence is the MPL-2.0: changes to that crate's files must be
+//!   published. No other feature pulls it in.
 //!
 //! With both, callers on tokio are served by tokio and all others by smol, over one connection.
 //! On tokio that costs nothing more. A build without `tokio` is not for callers on tokio, who are

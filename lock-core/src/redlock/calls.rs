@@ -188,12 +188,16 @@ struct CallWaker {
 impl Calls {
     /// Adds a call. It is sent at the next poll.
     pub(crate) fn push(&mut self, call: Call) {
+        self.add(Box::pin(call.run()));
+    }
+
+    fn add(&mut self, call: BoxFuture<'static, Done>) {
         let state = Arc::new(CallWaker {
             is_woken: AtomicBool::new(true),
             task: Arc::clone(&self.task),
         });
         self.running.push(Running {
-            call: Box::pin(call.run()),
+            call,
             waker: Waker::from(Arc::clone(&state)),
             state,
         });
@@ -265,5 +269,104 @@ impl Wake for CallWaker {
 impl fmt::Debug for Calls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Calls({})", self.running.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Mutex;
+
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::node::Operation;
+
+    type Log = Arc<Mutex<Vec<usize>>>;
+
+    /// A call that notes each of its polls, and ends at the given one. It keeps its waker.
+    fn call(
+        node: usize,
+        polls: usize,
+        log: &Log,
+        wakers: &Arc<Mutex<Vec<Waker>>>,
+    ) -> BoxFuture<'static, Done> {
+        let (log, wakers) = (Arc::clone(log), Arc::clone(wakers));
+        let mut left = polls;
+        Box::pin(poll_fn(move |cx| {
+            log.lock().unwrap().push(node);
+            left -= 1;
+            if left > 0 {
+                wakers.lock().unwrap().push(cx.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(Done {
+                node,
+                purpose: Purpose::Other,
+                lock: None,
+                part: 0,
+                result: Ok(Reply::Nil),
+                command: Command::from(Operation::Inspect {
+                    key: Arc::from(*b"key"),
+                }),
+            })
+        }))
+    }
+
+    fn ready(calls: &mut Calls) -> Option<usize> {
+        let done = calls.next_ready().now_or_never().flatten();
+        done.map(|done| done.node)
+    }
+
+    #[test]
+    fn calls_are_polled_and_heard_in_the_order_in_which_they_were_added() {
+        let (log, wakers) = (Log::default(), Arc::default());
+        let mut calls = Calls::default();
+        for (node, polls) in [(0, 2), (1, 1), (2, 1)] {
+            calls.add(call(node, polls, &log, &wakers));
+        }
+        assert_eq!(ready(&mut calls), Some(1));
+        assert_eq!(ready(&mut calls), Some(2));
+        assert_eq!(ready(&mut calls), None);
+        assert_eq!(*log.lock().unwrap(), [0, 1, 2]);
+        wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+        assert_eq!(ready(&mut calls), Some(0));
+        assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn a_call_is_polled_again_only_when_it_asks_and_then_wakes_the_task() {
+        let (log, wakers) = (Log::default(), Arc::default());
+        let mut calls = Calls::default();
+        for node in 0..2 {
+            calls.add(call(node, 2, &log, &wakers));
+        }
+        let woken = Arc::new(CallWaker {
+            is_woken: AtomicBool::new(false),
+            task: Arc::default(),
+        });
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        assert!(calls.poll_next(&mut cx).is_pending());
+        assert!(calls.poll_next(&mut cx).is_pending());
+        assert_eq!(*log.lock().unwrap(), [0, 1], "each was polled once");
+        assert!(!woken.is_woken());
+        wakers.lock().unwrap()[1].wake_by_ref();
+        assert!(woken.is_woken());
+        assert!(matches!(calls.poll_next(&mut cx), Poll::Ready(Some(done)) if done.node == 1));
+        assert_eq!(*log.lock().unwrap(), [0, 1, 1]);
+    }
+
+    #[test]
+    fn a_waker_of_a_call_that_has_ended_does_no_harm() {
+        let (log, wakers) = (Log::default(), Arc::default());
+        let mut calls = Calls::default();
+        calls.add(call(0, 2, &log, &wakers));
+        assert_eq!(ready(&mut calls), None);
+        let waker = wakers.lock().unwrap()[0].clone();
+        waker.wake_by_ref();
+        assert_eq!(ready(&mut calls), Some(0));
+        waker.wake();
+        assert_eq!(ready(&mut calls), None);
     }
 }

@@ -5,25 +5,21 @@ use std::process::ExitCode;
 /// In how many seeds a mutant must be killed. Where a rare one dies shifts with the order of events.
 const SEEDS: u64 = 20_000;
 
-/// Builds the mutants' build, in a target folder of its own, and lets it run this program again.
+/// Builds the mutants' build, and lets it run this program again. Cargo keeps what a wrapper has compiled
+/// apart from the rest, and dependencies are compiled once for both.
 #[cfg(not(lock_mutants))]
 pub(crate) fn run(names: &[String], seeds: Option<u64>) -> ExitCode {
     use std::process::Command;
 
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || std::path::PathBuf::from(root).join("target"),
-        std::path::PathBuf::from,
-    );
-    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    let wrapper = format!("{root}/scripts/rustc-with-mutants");
     let seeds = seeds.unwrap_or(SEEDS).to_string();
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root)
         .args(["run", "--release", "--quiet", "-p", "lock-testkit"])
-        .args(["--example", "simulate", "--target-dir"])
-        .arg(target.join("mutants"))
+        .args(["--example", "simulate"])
         .args(["--", "--seeds", &seeds, "--mutant", &names.join(",")])
-        .env("RUSTFLAGS", format!("{flags} --cfg lock_mutants"))
+        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
         .status();
     match status {
         Ok(status) => ExitCode::from(status.code().map_or(2, |code| code as u8)),
