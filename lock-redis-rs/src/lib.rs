@@ -68,7 +68,8 @@
 //! One of the two runtimes is needed:
 //!
 //! - `tokio` serves callers on a tokio runtime. A call from elsewhere is an error, unless a tokio
-//!   runtime runs the connection already.
+//!   runtime runs the connection already. The error counts as a failed connect, and is told to all
+//!   callers during the pause that follows.
 //! - `smol` serves callers on any executor, and on plain threads with
 //!   [`ThreadRuntime::block_on`](lock_core::runtime::ThreadRuntime::block_on). Locks are extended
 //!   and released in the background on `lock-core`'s `ThreadRuntime`.

@@ -132,9 +132,9 @@ impl RedisRsNode {
     /// # Beside the pool, not out of it
     ///
     /// The node checks nothing out. It has one connection of its own, made by
-    /// [`Pool::dedicated_connection`], and keeps it as one of [`new`](Self::new): opened at the first
-    /// call, inside the time that the call may take, and replaced when it breaks or hangs. That is
-    /// better than a checkout:
+    /// [`Pool::dedicated_connection`](bb8::Pool::dedicated_connection), and keeps it as one of
+    /// [`new`](Self::new): opened at the first call, inside the time that the call may take, and
+    /// replaced when it breaks or hangs. That is better than a checkout:
     ///
     /// - Commands for one key must leave on one connection (rule N12), and a checkout gives any.
     /// - A connection belongs to whoever has checked it out. A lock that kept a handle to it would

@@ -83,7 +83,7 @@ const BY_CHANCE: [&str; 2] = [
 ];
 
 #[test]
-fn a_lent_connection_manager_keeps_the_rules_but_for_its_gaps() {
+fn a_borrowed_connection_manager_keeps_the_rules_but_for_its_gaps() {
     let harness: Arc<dyn NodeHarness> = Arc::new(RedisHarness::new(driver(), lend_manager));
     let next = AtomicUsize::new(0);
     let run = || {

@@ -141,7 +141,7 @@ fn a_dropped_node_closes_its_connection_and_hangs_do_not_pile_them_up() {
 }
 
 #[test]
-fn a_lent_connection_keeps_its_own_timeout_on_a_plain_thread() {
+fn a_borrowed_connection_keeps_its_own_timeout_on_a_plain_thread() {
     let server = RedisServer::start().unwrap();
     let client = redis::Client::open(server.url()).unwrap();
     let connection = client.get_multiplexed_async_connection();
@@ -270,7 +270,7 @@ mod beside_tokio {
     }
 
     #[test]
-    fn a_lent_connection_works_on_both() {
+    fn a_borrowed_connection_works_on_both() {
         let server = RedisServer::start().unwrap();
         let client = redis::Client::open(server.url()).unwrap();
         let runtime = multi_thread();

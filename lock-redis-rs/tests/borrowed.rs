@@ -20,7 +20,7 @@ async fn connection(server: &RedisServer) -> MultiplexedConnection {
 }
 
 #[apply(async_test!)]
-async fn a_lent_connection_locks_and_unlocks() {
+async fn a_borrowed_connection_locks_and_unlocks() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::from_connection("mine", connection(&server).await);
     assert_eq!(node.label(), "mine");
@@ -34,7 +34,7 @@ async fn a_lent_connection_locks_and_unlocks() {
 }
 
 #[apply(async_test!)]
-async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_shorter() {
+async fn a_borrowed_connection_answers_in_time_and_by_its_own_timeout_if_that_is_shorter() {
     let server = RedisServer::start().unwrap();
     let mut connection = connection(&server).await;
     server.pause().unwrap();
@@ -50,7 +50,7 @@ async fn a_lent_connection_answers_in_time_and_by_its_own_timeout_if_that_is_sho
 }
 
 #[apply(async_test!)]
-async fn a_lent_connection_manager_comes_back_by_itself_and_sends_nothing_late() {
+async fn a_borrowed_connection_manager_comes_back_by_itself_and_sends_nothing_late() {
     let server = RedisServer::start().unwrap();
     let client = redis::Client::open(server.url()).unwrap();
     let manager = client.get_connection_manager().await.unwrap();
@@ -69,7 +69,7 @@ async fn a_lent_connection_manager_comes_back_by_itself_and_sends_nothing_late()
 }
 
 #[apply(async_test!)]
-async fn errors_of_a_lent_connection_keep_code_and_cause() {
+async fn errors_of_a_borrowed_connection_keep_code_and_cause() {
     let server = RedisServer::start().unwrap();
     let node = RedisRsNode::from_connection("mine", connection(&server).await);
     server
@@ -86,7 +86,7 @@ async fn errors_of_a_lent_connection_keep_code_and_cause() {
 
 #[cfg(all(feature = "tokio", not(feature = "smol")))]
 #[test]
-fn a_lent_connection_outside_of_tokio_is_an_error_and_no_panic() {
+fn a_borrowed_connection_outside_of_tokio_is_an_error_and_no_panic() {
     let server = RedisServer::start().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let connection = runtime.block_on(connection(&server));
