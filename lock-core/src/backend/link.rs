@@ -13,11 +13,11 @@ use futures::task::AtomicWaker;
 
 use super::calls::Calls;
 use super::client::{Client, Connection, Opened};
-use super::doubts::{Doubts, Marks, Verdict};
-use super::keeper::{Home, Keeper};
+use super::doubts::{Doubts, Verdict};
+use super::keeper::Keeper;
 use super::{MAX_IN_FLIGHT, locked, wake_all};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation};
-use crate::runtime::{BoxFuture, Runtime};
+use crate::runtime::{AmbientId, BoxFuture, Runtime};
 
 /// How long a replaced connection is kept at most, so that its bytes reach the server and the server's
 /// replies do not hit a closed socket, which would make it drop the commands it has not run yet.
@@ -29,7 +29,8 @@ pub(super) struct Link<C: Client> {
     keeper: Weak<Keeper<C>>,
     /// Where the task of the connection runs.
     runtime: Arc<dyn Runtime>,
-    home: Home,
+    /// `None` if callers on other runtimes rely on this one too.
+    home: Option<AmbientId>,
     state: Mutex<State>,
     notify: Notify,
 }
@@ -49,7 +50,7 @@ impl<C: Client> Link<C> {
     pub(super) fn new(
         keeper: Weak<Keeper<C>>,
         runtime: Arc<dyn Runtime>,
-        home: Home,
+        home: Option<AmbientId>,
         opened: Opened<C::Connection>,
     ) -> (Arc<Self>, LinkTask<C>) {
         let link = Arc::new(Self {
@@ -80,7 +81,7 @@ impl<C: Client> Link<C> {
 
     /// Whether the caller runs where the connection does, so that its deadline is seen to there.
     pub(super) fn is_home(&self) -> bool {
-        self.home.is_current()
+        self.home.is_none_or(AmbientId::is_current)
     }
 
     /// Registers a call that is about to be sent, or says why it may not be. `within` is `None` if
@@ -184,23 +185,6 @@ impl<C: Client> Link<C> {
     pub(super) fn broke(self: &Arc<Self>, slot: usize, why: &NodeError) {
         self.leave(slot);
         self.end(why.clone());
-    }
-
-    /// The node is gone, and with it all callers. What is in doubt gets its releases nevertheless.
-    pub(super) fn abandon(&self) {
-        let mut state = locked(&self.state);
-        if state.doubts.is_empty() {
-            drop(state);
-            self.close(NodeError::connection("the node was dropped"));
-            return;
-        }
-        let undos = state.doubts.replace();
-        // As a call, so that the connection does not end before it has its undos.
-        let (marks, waker) = (Marks::default(), Waker::noop().clone());
-        let (slot, _) = state.calls.enter(Duration::ZERO, None, waker, marks);
-        drop(state);
-        undos.into_iter().for_each(|undo| self.send_undo(undo));
-        self.leave(slot);
     }
 
     fn send_undo(&self, undo: Operation) {
