@@ -39,10 +39,7 @@ pin_project! {
     }
 }
 
-impl<C: Client, F> Call<C, F>
-where
-    F: Future<Output = Result<Reply, NodeError>>,
-{
+impl<C: Client, F> Call<C, F> {
     pub(super) fn new(
         link: Arc<Link<C>>,
         command: Command,

@@ -93,16 +93,10 @@ impl Doubts {
         }
     }
 
-    /// The connection is replaced, or no call can come any more. Returns the releases that belong
-    /// behind its doubtful acquires.
-    pub(super) fn replace(&mut self) -> Vec<Operation> {
+    /// Returns the releases that belong behind the doubtful acquires.
+    fn replace(&mut self) -> Vec<Operation> {
         self.is_replaced = true;
         self.undos.drain(..).flatten().collect()
-    }
-
-    /// Whether any call was given up whose command may not have had its turn yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.undos.is_empty()
     }
 }
 

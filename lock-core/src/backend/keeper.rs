@@ -18,7 +18,7 @@ use futures::future::{Either, select};
 use super::call::Call;
 use super::client::{Client, Connection, Opened};
 use super::dialing::{Admission, Dialing};
-use super::link::{Home, Link, LinkTask, Owner};
+use super::link::{Link, LinkTask, Owner};
 use super::queue::{Queue, Ticket, Waiting};
 use super::{last_words, locked};
 use crate::display::Ms;
@@ -54,12 +54,6 @@ struct State<C: Client> {
     lingering: VecDeque<Arc<Link<C>>>,
 }
 
-/// What a call finds.
-enum Entrance<C: Client> {
-    Up(Arc<Link<C>>),
-    Queue(Ticket),
-}
-
 impl<C: Client> Keeper<C> {
     pub(super) fn new(client: Arc<C>, settings: Settings) -> Self {
         Self {
@@ -83,13 +77,14 @@ impl<C: Client> Keeper<C> {
         within: Duration,
     ) -> BoxFuture<'a, Result<Reply, NodeError>> {
         Box::pin(async move {
-            let link = match self.up.load_full() {
-                Some(link) => link,
-                None => match self.connect(command, within)? {
-                    Entrance::Up(link) => link,
+            let link = loop {
+                if let Some(link) = self.up.load_full() {
+                    break link;
+                }
+                if let Some(ticket) = self.enter_queue(command, within)? {
                     // Boxed, so that the common call has no room for it.
-                    Entrance::Queue(ticket) => return Box::pin(self.wait(ticket)).await,
-                },
+                    return Box::pin(self.wait(ticket)).await;
+                }
             };
             // Somebody may hold on to the runtime of the connection and not drive it.
             let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
@@ -106,20 +101,20 @@ impl<C: Client> Keeper<C> {
         }
     }
 
-    /// Lets a call wait for the connection, and connects if nobody does, unless the connection is up
-    /// by now.
+    /// Lets a call wait for the connection, and connects if nobody does. `None` if the connection is
+    /// up by now.
     #[cold]
-    fn connect(
+    fn enter_queue(
         self: &Arc<Self>,
         command: &Command,
         within: Duration,
-    ) -> Result<Entrance<C>, NodeError> {
+    ) -> Result<Option<Ticket>, NodeError> {
         let (runtime, home) = self.runtime();
         let timer = runtime.sleep(within);
         let now = runtime.now();
         let mut state = locked(&self.state);
-        if let Some(link) = self.up.load_full() {
-            return Ok(Entrance::Up(link));
+        if self.up.load().is_some() {
+            return Ok(None);
         }
         let timeout = self.settings.connect_timeout;
         let admission = state.dialing.admit(now, within, timeout)?;
@@ -144,13 +139,14 @@ impl<C: Client> Keeper<C> {
             // Not under the lock: a runtime that has ended drops the task here, which ends it.
             runtime.spawn(Box::pin(attempt.run(Arc::clone(&self.client), timeout)));
         }
-        ticket.map(Entrance::Queue)
+        ticket.map(Some)
     }
 
-    fn runtime(&self) -> (Arc<dyn Runtime>, Home) {
+    /// The runtime that a call needs, and its id if others may be on another one.
+    fn runtime(&self) -> (Arc<dyn Runtime>, Option<AmbientId>) {
         match &self.settings.runtime {
-            Some(runtime) => (Arc::clone(runtime), Home::Chosen),
-            None => (ambient(), Home::Ambient(AmbientId::current())),
+            Some(runtime) => (Arc::clone(runtime), None),
+            None => (ambient(), Some(AmbientId::current())),
         }
     }
 
@@ -177,21 +173,7 @@ impl<C: Client> Keeper<C> {
         }
     }
 
-    fn failed(&self, number: u64, runtime: &dyn Runtime, error: NodeError) {
-        let (now, random) = (runtime.now(), runtime.random());
-        let mut state = locked(&self.state);
-        if !state.dialing.renew(number, now) {
-            return;
-        }
-        state.dialing.end();
-        state.dialing.failed(now, random, error.clone());
-        let queue = std::mem::take(&mut state.queue);
-        drop(state);
-        queue.fail(&error);
-    }
-
-    /// Called under the lock. What it returns is to be dropped outside, since the client's code may
-    /// be dropped with it.
+    /// Called under the lock; what it returns is to be dropped outside.
     fn take_down(&self, link: &Arc<Link<C>>) -> Option<Arc<Link<C>>> {
         let is_up = self
             .up
@@ -230,6 +212,7 @@ impl<C: Client> Owner<C> for Keeper<C> {
             state.dialing.failed(now, random, error);
         }
         drop(state);
+        // Not under the lock, since the client's code may be dropped with them.
         drop((gone, was_up));
     }
 
@@ -255,7 +238,7 @@ impl<C: Client> Owner<C> for Keeper<C> {
 impl<C: Client> Drop for Keeper<C> {
     fn drop(&mut self) {
         if let Some(link) = self.up.swap(None) {
-            link.abandon();
+            link.close(NodeError::connection("the node was dropped"));
         }
     }
 }
@@ -268,7 +251,7 @@ struct Attempt<C: Client> {
     number: Option<u64>,
     /// Where it runs, and then the connection.
     runtime: Arc<dyn Runtime>,
-    home: Home,
+    home: Option<AmbientId>,
 }
 
 impl<C: Client> Attempt<C> {
@@ -296,10 +279,17 @@ impl<C: Client> Attempt<C> {
     }
 
     fn failed(&mut self, error: NodeError) {
-        if let Some(number) = self.number.take()
-            && let Some(keeper) = self.keeper.upgrade()
-        {
-            keeper.failed(number, &*self.runtime, error);
+        let (Some(number), Some(keeper)) = (self.number.take(), self.keeper.upgrade()) else {
+            return;
+        };
+        let (now, random) = (self.runtime.now(), self.runtime.random());
+        let mut state = locked(&keeper.state);
+        if state.dialing.renew(number, now) {
+            state.dialing.end();
+            state.dialing.failed(now, random, error.clone());
+            let queue = std::mem::take(&mut state.queue);
+            drop(state);
+            queue.fail(&error);
         }
     }
 }

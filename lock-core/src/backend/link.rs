@@ -13,7 +13,7 @@ use futures::task::AtomicWaker;
 
 use super::calls::Calls;
 use super::client::{Client, Connection, Opened};
-use super::doubts::{Doubts, Marks, Verdict};
+use super::doubts::{Doubts, Verdict};
 use super::{MAX_IN_FLIGHT, locked, wake_all};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation};
 use crate::runtime::{AmbientId, BoxFuture, Runtime};
@@ -35,30 +35,14 @@ pub(super) trait Owner<C: Client>: Send + Sync {
     fn replaced(&self, link: &Arc<Link<C>>);
 }
 
-/// Which callers run where a connection does.
-#[derive(Clone, Copy)]
-pub(super) enum Home {
-    /// The runtime was chosen for all of them.
-    Chosen,
-    Ambient(AmbientId),
-}
-
-impl Home {
-    fn is_current(self) -> bool {
-        match self {
-            Self::Chosen => true,
-            Self::Ambient(id) => id.is_current(),
-        }
-    }
-}
-
 /// One connection, from the end of its handshake until it breaks or is let go.
 pub(super) struct Link<C: Client> {
     connection: C::Connection,
     owner: Weak<dyn Owner<C>>,
     /// Where the task of the connection runs.
     runtime: Arc<dyn Runtime>,
-    home: Home,
+    /// `None` if callers on other runtimes rely on this one too.
+    home: Option<AmbientId>,
     state: Mutex<State>,
     notify: Notify,
 }
@@ -78,7 +62,7 @@ impl<C: Client> Link<C> {
     pub(super) fn new(
         owner: Weak<dyn Owner<C>>,
         runtime: Arc<dyn Runtime>,
-        home: Home,
+        home: Option<AmbientId>,
         opened: Opened<C::Connection>,
     ) -> (Arc<Self>, LinkTask<C>) {
         let link = Arc::new(Self {
@@ -109,7 +93,7 @@ impl<C: Client> Link<C> {
 
     /// Whether the caller runs where the connection does, so that its deadline is seen to there.
     pub(super) fn is_home(&self) -> bool {
-        self.home.is_current()
+        self.home.is_none_or(AmbientId::is_current)
     }
 
     /// Registers a call that is about to be sent, or says why it may not be. `within` is `None` if
@@ -213,23 +197,6 @@ impl<C: Client> Link<C> {
     pub(super) fn broke(self: &Arc<Self>, slot: usize, why: &NodeError) {
         self.leave(slot);
         self.end(why.clone());
-    }
-
-    /// The node is gone, and with it all callers. What is in doubt gets its releases nevertheless.
-    pub(super) fn abandon(&self) {
-        let mut state = locked(&self.state);
-        if state.doubts.is_empty() {
-            drop(state);
-            self.close(NodeError::connection("the node was dropped"));
-            return;
-        }
-        let undos = state.doubts.replace();
-        // As a call, so that the connection does not end before it has its undos.
-        let (marks, waker) = (Marks::default(), Waker::noop().clone());
-        let (slot, _) = state.calls.enter(Duration::ZERO, None, waker, marks);
-        drop(state);
-        undos.into_iter().for_each(|undo| self.send_undo(undo));
-        self.leave(slot);
     }
 
     fn send_undo(&self, undo: Operation) {

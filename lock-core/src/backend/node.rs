@@ -21,9 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection lives on the runtime of the call that needed it. When that runtime ends, so does the
 /// connection, and the next call opens another one on its own runtime.
 ///
-/// When the node is dropped, its connection closes. If calls on it were given up without an answer,
-/// the releases that belong behind doubtful acquires are written first, and it closes when they are
-/// answered, or after five seconds.
+/// When the node is dropped, its connection closes.
 pub struct ClientNode<C: Client> {
     keeper: Arc<Keeper<C>>,
 }

@@ -21,8 +21,7 @@ pub(super) struct Queue {
 }
 
 /// What is known of a call that entered the queue, on both sides.
-#[derive(Clone)]
-struct Place(Arc<Mutex<State>>);
+type Place = Arc<Mutex<State>>;
 
 enum State {
     Waiting(Waiting, Waker),
@@ -49,7 +48,7 @@ impl Queue {
         // Calls that were given up make room.
         if self.calls.len() >= MAX_WAITING {
             self.calls
-                .retain(|place| !matches!(*locked(&place.0), State::Left));
+                .retain(|place| !matches!(*locked(place), State::Left));
         }
         if self.calls.len() >= MAX_WAITING {
             return Err(NodeError::not_sent(
@@ -57,8 +56,8 @@ impl Queue {
             ));
         }
         let state = State::Waiting(call, Waker::noop().clone());
-        let place = Place(Arc::new(Mutex::new(state)));
-        self.calls.push(place.clone());
+        let place = Arc::new(Mutex::new(state));
+        self.calls.push(Arc::clone(&place));
         Ok(Ticket(place))
     }
 
@@ -70,7 +69,7 @@ impl Queue {
     /// sends.
     pub(super) fn send(self, start: impl Fn(Waiting) -> Answer) {
         for place in self.calls {
-            place.resolve(|mut call| {
+            resolve(&place, |mut call| {
                 let cx = &mut Context::from_waker(Waker::noop());
                 // The caller is about to find that its time is over.
                 if call.timer.as_mut().poll(cx).is_ready() {
@@ -93,25 +92,23 @@ impl Queue {
 
     pub(super) fn fail(self, error: &NodeError) {
         for place in self.calls {
-            place.resolve(|_| State::Failed(error.clone()));
+            resolve(&place, |_| State::Failed(error.clone()));
         }
     }
 }
 
-impl Place {
-    /// Decides about a call that still waits, and tells it.
-    fn resolve(self, decide: impl FnOnce(Waiting) -> State) {
-        let mut state = locked(&self.0);
-        match mem::replace(&mut *state, State::Left) {
-            State::Waiting(call, waker) => {
-                *state = decide(call);
-                // The waker is foreign code, and may drop the very call that it is to wake: so it
-                // is woken when no lock is held.
-                drop(state);
-                wake_all(vec![waker]);
-            }
-            other => *state = other,
+/// Decides about a call that still waits, and tells it.
+fn resolve(place: &Place, decide: impl FnOnce(Waiting) -> State) {
+    let mut state = locked(place);
+    match mem::replace(&mut *state, State::Left) {
+        State::Waiting(call, waker) => {
+            *state = decide(call);
+            // The waker is foreign code, and may drop the very call that it is to wake: so it is
+            // woken when no lock is held.
+            drop(state);
+            wake_all(vec![waker]);
         }
+        other => *state = other,
     }
 }
 
@@ -119,7 +116,7 @@ impl Ticket {
     /// Waits until the command is on its way; `None` if its time ended before, and it never is sent.
     pub(super) async fn sent(&self) -> Option<Result<Answer, NodeError>> {
         poll_fn(|cx| {
-            let mut state = locked(&self.0.0);
+            let mut state = locked(&self.0);
             let outcome = match mem::replace(&mut *state, State::Left) {
                 State::Waiting(mut call, waker) => {
                     if call.timer.as_mut().poll(cx).is_pending() {
@@ -145,7 +142,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let left = mem::replace(&mut *locked(&self.0.0), State::Left);
+        let left = mem::replace(&mut *locked(&self.0), State::Left);
         // A call that was sent is in doubt then.
         drop(left);
     }

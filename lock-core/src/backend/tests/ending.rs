@@ -68,31 +68,6 @@ fn a_node_that_is_dropped_leaves_no_task_behind() {
 }
 
 #[test]
-fn a_node_that_is_dropped_while_an_acquire_is_in_doubt_writes_its_release_first() {
-    for is_answered in [true, false] {
-        let bed = Bed::connected();
-        bed.time_out("a");
-        let Bed {
-            world,
-            server,
-            node,
-        } = bed;
-        drop(node);
-        assert_eq!(server.log(), ["0 SET a", "0 EVAL a"]);
-        world.run();
-        assert_eq!(server.open(), [0]);
-        if is_answered {
-            server.answer_all();
-            world.run();
-        } else {
-            world.advance(Duration::from_secs(5));
-        }
-        assert!(server.open().is_empty());
-        assert_eq!(world.tasks(), 0);
-    }
-}
-
-#[test]
 fn a_node_shows_its_label_and_nothing_else() {
     let bed = Bed::new();
     assert_eq!(bed.node.label(), "toy:1");
