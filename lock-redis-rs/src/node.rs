@@ -151,8 +151,8 @@ impl RedisRsNode {
     /// - The pool's limits, times, statistics and its check at checkout do not concern it. How long
     ///   connecting may take is said by [`connect_timeout`](Self::connect_timeout).
     /// - Calls pass through the task of the connection, which keeps their order and has no more than 50
-    ///   under way at a time, as many as redis-rs's queue has places. With many callers that takes about
-    ///   a third of the rate that a node of [`new`](Self::new) has.
+    ///   under way at a time, as many as redis-rs's queue has places. With many callers that takes a
+    ///   quarter to a third of the rate that a node of [`new`](Self::new) has.
     /// - The pool, and with it its idle connections, lives as long as the node.
     ///
     /// So a pool gains a lock nothing but its manager. If all that takes is a `Client`,
