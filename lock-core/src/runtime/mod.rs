@@ -104,7 +104,11 @@ impl AmbientId {
 
     /// Returns whether the caller runs on this runtime.
     pub(crate) fn is_current(self) -> bool {
-        self == Self::current()
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(id) => self::tokio::is_inside(id),
+            Self::Thread => self == Self::current(),
+        }
     }
 }
 

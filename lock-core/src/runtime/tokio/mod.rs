@@ -7,7 +7,9 @@ mod tests;
 
 use super::{BoxFuture, Runtime, ThreadRuntime, system};
 use ::tokio::runtime::{Handle, Id};
+use ::tokio::task;
 use ::tokio::time::{Instant, Sleep, sleep_until};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::{pending, poll_fn, ready};
@@ -104,9 +106,30 @@ impl Runtime for TokioRuntime {
     }
 }
 
+thread_local! {
+    /// A task, and a runtime that it was found in.
+    static FOUND: Cell<Option<(task::Id, Id)>> = const { Cell::new(None) };
+}
+
 /// Returns whether the caller is in the context of this runtime.
-fn is_inside(id: Id) -> bool {
-    Handle::try_current().is_ok_and(|current| current.id() == id)
+///
+/// To ask tokio takes a handle, whose owners all threads of a runtime count in one place, and a pair
+/// of acquire and release asks some thirty times. So the answer is remembered for as long as the
+/// thread runs the same task. A task that has been in the context of two runtimes, one inside the
+/// other, may get the answer for the wrong one a little too long.
+pub(super) fn is_inside(id: Id) -> bool {
+    let task = task::try_id();
+    if let Some(task) = task
+        && FOUND.try_with(|found| found.get() == Some((task, id))) == Ok(true)
+    {
+        return true;
+    }
+    let is_inside = Handle::try_current().is_ok_and(|current| current.id() == id);
+    if is_inside && let Some(task) = task {
+        // A thread that is about to end remembers nothing.
+        FOUND.try_with(|found| found.set(Some((task, id)))).ok();
+    }
+    is_inside
 }
 
 /// Beyond it, tokio's arithmetic might overflow on some platform.
@@ -145,7 +168,9 @@ enum End {
 /// driver may not run: it may have ended, or wait for the very thread that blocks on the sleep.
 fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Sleep> {
     let id = runtime.handle.id();
-    if !is_inside(id) || TIMERLESS.contains(id) {
+    // Asked anew, since tokio's timer belongs to the runtime that really is the innermost.
+    let is_inside = Handle::try_current().is_ok_and(|current| current.id() == id);
+    if !is_inside || TIMERLESS.contains(id) {
         return None;
     }
     let timer = catch_unwind(|| sleep_until(deadline));
