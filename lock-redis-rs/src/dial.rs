@@ -1,6 +1,8 @@
 //! Opens a connection: everything from the address to the end of the handshake.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select, select_ok};
@@ -17,7 +19,7 @@ use crate::connection::Own;
 use crate::convert::{reply, server_error_of};
 use crate::dial_error::{DialError, Stage, cannot_connect};
 use crate::limit::within;
-use crate::network::{Network, Socket, completed};
+use crate::network::{Network, Socket, completed, runs_the_last_woken_first};
 use crate::peer::{expects_plain_text, expects_tls, secure};
 
 /// Moves the bytes of a connection, up to its end.
@@ -170,11 +172,30 @@ where
     let (connection, driver) =
         MultiplexedConnection::new_with_config(settings, stream, config()).await?;
     let driver = async {
-        driver.await;
+        giving_way(driver).await;
         // Calls in flight are told the cause by redis-rs.
         NodeError::connection("the connection broke")
     };
     Ok((connection, Box::pin(driver)))
+}
+
+/// Lets callers that are ready to send do so before the driver writes.
+///
+/// Tokio's multi-thread runtime runs the task that was woken last before all others, so that the driver
+/// would write each command by itself. On a current-thread runtime it comes last anyway.
+async fn giving_way(driver: impl Future<Output = ()>) {
+    let mut driver = pin!(driver);
+    let gives_way = runs_the_last_woken_first();
+    let mut has_given_way = false;
+    poll_fn(|cx| {
+        if gives_way && !std::mem::replace(&mut has_given_way, true) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        has_given_way = false;
+        driver.as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// Why the server broke off before it answered, if that has to do with TLS.

@@ -35,11 +35,25 @@ cfg_if::cfg_if! {
         // Tokio would let a task that has done much wait before it sends, and a later call of
         // another task could overtake it (rule N12).
         pub(crate) use tokio::task::coop::unconstrained;
+
+        /// Returns whether the caller's runtime runs the task that was woken last before all others, as
+        /// tokio's multi-thread runtime does.
+        pub(crate) fn runs_the_last_woken_first() -> bool {
+            use tokio::runtime::{Handle, RuntimeFlavor};
+
+            let flavor = |handle: Handle| handle.runtime_flavor();
+            Handle::try_current().map(flavor).ok() == Some(RuntimeFlavor::MultiThread)
+        }
     } else {
         /// Nothing holds a task back here, unless it runs on tokio, which a build without the
         /// feature `tokio` is not for: the crate docs say so.
         pub(crate) fn unconstrained<F>(future: F) -> F {
             future
+        }
+
+        /// Nothing but tokio does that.
+        pub(crate) fn runs_the_last_woken_first() -> bool {
+            false
         }
     }
 }
