@@ -97,6 +97,11 @@ const CONNECTING: Bias = Bias::Faults("renewing", &[FaultKind::Partition, FaultK
 /// Releases that overtake extensions.
 const OVERTAKING: Bias = Bias::Faults("losing", &[FaultKind::Lag, FaultKind::LoseRequests]);
 
+/// Acquires that run when their connection has been replaced; the last ones in doubt end after that.
+const REPLACED: Bias = Bias::Faults("pairing", &[FaultKind::Lag]);
+const REPLACED_EARLY: Bias =
+    Bias::Faults("contending", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
 /// All mutants.
 pub const MUTANTS: &[Mutant] = &[
     mutant("quorum-minus-one", "exclusion", Bias::None),
@@ -145,4 +150,9 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("shutdown-forgets-dropped", "shutdown", SHUTTING),
     mutant("shutdown-forgets-attempts", "shutdown", Bias::None),
     mutant("shutdown-forgets-resumed", "shutdown", SHUTTING),
+    mutant("undos-forgotten", "leftovers", REPLACED),
+    mutant("late-undos-forgotten", "leftovers", REPLACED_EARLY),
+    mutant("hung-connections-kept", "liveness", Bias::None),
+    mutant("waiting-calls-in-any-order", "sending", Bias::None),
+    mutant("waiting-calls-sent-late", "sending", Bias::None),
 ];

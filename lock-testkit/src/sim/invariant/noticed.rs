@@ -5,14 +5,14 @@ use crate::sim::ledger::{Ledger, Violation};
 use crate::sim::plan::Plan;
 
 /// An invariant that the world itself watches over: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
-/// `tracked.rs`.
+/// `tracked.rs`, `calls.rs`.
 pub(super) struct Noticed {
     name: &'static str,
     about: &'static str,
 }
 
 /// All of them.
-pub(super) const NOTICED: [Noticed; 9] = [
+pub(super) const NOTICED: [Noticed; 10] = [
     Noticed {
         name: "belief",
         about: "to the last moment of a guard's validity a quorum of nodes holds its keys, save \
@@ -57,6 +57,11 @@ pub(super) const NOTICED: [Noticed; 9] = [
         name: "shutdown",
         about: "after a shutdown nothing is acquired, and one that succeeds leaves no key where \
                 nodes were well",
+    },
+    Noticed {
+        name: "sending",
+        about: "a command leaves at most once, in the order of the calls and before its call has \
+                ended, and a call that says that it was not sent was not",
     },
 ];
 
