@@ -192,6 +192,7 @@ impl World {
                 dealing.told = told;
                 dealing.told_at = now;
                 dealing.is_late = told == Told::Granted && dealing.releases > 0;
+                dealing.is_doubtful |= told == Told::Failed;
             } else if is_release(operation) {
                 let was_owed = std::mem::replace(&mut dealing.is_owed, told == Told::Failed);
                 if was_owed && told != Told::Failed {

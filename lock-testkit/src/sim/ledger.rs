@@ -37,6 +37,8 @@ pub(crate) struct Dealing {
     pub(crate) releases: u16,
     pub(crate) is_owed: bool,
     pub(crate) is_late: bool,
+    /// An acquire failed, and may set the key later, behind all releases that the client knows of.
+    pub(crate) is_doubtful: bool,
     pub(crate) extends: u16,
 }
 

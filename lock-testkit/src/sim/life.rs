@@ -260,7 +260,7 @@ impl World {
                     continue;
                 };
                 let dealing = &attempt.dealings[number];
-                let is_excused = dealing.is_owed || dealing.told == Told::Failed;
+                let is_excused = dealing.is_owed || dealing.is_doubtful;
                 if attempt.owner == Some(client) && !is_excused {
                     let key = String::from_utf8_lossy(&key);
                     let text = format!("it has shut down, and node {number} has its key {key}");
