@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_core::{LockGuard, LockRequest};
 
+use super::coverage::Mark;
 use super::ledger::Hold;
-use super::marks::Mark;
 use super::tasks::ClientId;
 use super::world::World;
 
@@ -145,9 +145,9 @@ impl World {
             }
         }
         let during = hold.asked_at..=now;
-        for forgetting in &self.ledger.forgettings {
-            if during.contains(&forgetting.at) {
-                set |= 1 << forgetting.server.0;
+        for loss in &self.ledger.data_losses {
+            if during.contains(&loss.at) {
+                set |= 1 << loss.server.0;
             }
         }
         set.count_ones() as usize

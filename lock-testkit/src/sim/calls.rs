@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_core::node::{Command, NodeError, NodeErrorKind, Operation, Reply};
 
-use super::ledger::Told;
-use super::marks::Mark;
+use super::coverage::Mark;
+use super::ledger::Vote;
 use super::network::EndpointId;
 use super::operation::{has_source, is_acquire, is_release, locks_of};
 use super::world::World;
@@ -51,15 +51,15 @@ impl World {
         for (token, keys) in locks_of(operation) {
             let now = self.now;
             let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
-            let dealing = &mut attempt.dealings[id.server.0];
+            let node = &mut attempt.nodes[id.server.0];
             if is_release(operation) {
-                dealing.releases += 1;
-                if std::mem::take(&mut dealing.is_late) {
+                node.releases += 1;
+                if std::mem::take(&mut node.is_late) {
                     self.mark(Mark::LateGrantReleased);
                 }
             } else if is_acquire(operation) {
-                dealing.asked += 1;
-                if dealing.extends > 0 {
+                node.asked += 1;
+                if node.extends > 0 {
                     // It sets the key again for a lock that is held, whatever the server's state.
                     self.mark(Mark::Healed);
                 } else if was_suspect {
@@ -67,7 +67,7 @@ impl World {
                     is_probe = true;
                 }
             } else {
-                dealing.extends += 1;
+                node.extends += 1;
                 if !with_source {
                     self.judge_renewal(id.client, token);
                 }
@@ -175,27 +175,27 @@ impl World {
         operation: &Operation,
         result: &Result<Reply, NodeError>,
     ) {
-        let (told, mark) = match result {
-            Ok(Reply::Bytes(_) | Reply::Int(1)) => (Told::Granted, Mark::Granted),
-            Ok(_) => (Told::Refused, Mark::Refused),
-            Err(error) => (Told::Failed, failure(error)),
+        let (vote, mark) = match result {
+            Ok(Reply::Bytes(_) | Reply::Int(1)) => (Vote::Granted, Mark::Granted),
+            Ok(_) => (Vote::Refused, Mark::Refused),
+            Err(error) => (Vote::Failed, failure(error)),
         };
         let now = self.now;
         let is_acquire = is_acquire(operation);
-        if is_acquire || told == Told::Failed {
+        if is_acquire || vote == Vote::Failed {
             self.mark(mark);
         }
         for (token, keys) in locks_of(operation) {
             let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
-            let dealing = &mut attempt.dealings[id.server.0];
+            let node = &mut attempt.nodes[id.server.0];
             if is_acquire {
-                dealing.told = told;
-                dealing.told_at = now;
-                dealing.is_late = told == Told::Granted && dealing.releases > 0;
-                dealing.is_doubtful |= told == Told::Failed;
+                node.vote = vote;
+                node.voted_at = now;
+                node.is_late = vote == Vote::Granted && node.releases > 0;
+                node.is_doubtful |= vote == Vote::Failed;
             } else if is_release(operation) {
-                let was_owed = std::mem::replace(&mut dealing.is_owed, told == Told::Failed);
-                if was_owed && told != Told::Failed {
+                let was_owed = std::mem::replace(&mut node.is_owed, vote == Vote::Failed);
+                if was_owed && vote != Vote::Failed {
                     self.mark(Mark::DebtCollected);
                 }
             }

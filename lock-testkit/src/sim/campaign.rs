@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::marks::{Mark, Marks};
+use super::coverage::{Coverage, Mark};
+use super::outcome::Outcome;
 use super::plan::Plan;
-use super::scenario::{Outcome, Scenario};
+use super::scenario::Scenario;
 
 /// Many seeds on several threads, each seed on one.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Tally {
     /// How much true time went by in them.
     pub simulated: Duration,
     /// What happened how often.
-    pub marks: Marks,
+    pub coverage: Coverage,
     /// The runs in which something did not hold, by seed.
     pub failures: Vec<Outcome>,
 }
@@ -108,7 +109,7 @@ impl Tally {
         self.within_budget += u64::from(outcome.within_budget);
         self.forgetful_within_budget += u64::from(outcome.within_budget && outcome.forgot);
         self.simulated += outcome.simulated;
-        self.marks.merge(&outcome.marks);
+        self.coverage.merge(&outcome.coverage);
         if !outcome.violations.is_empty() {
             self.failures.push(outcome);
         }
@@ -119,7 +120,7 @@ impl Tally {
         self.within_budget += other.within_budget;
         self.forgetful_within_budget += other.forgetful_within_budget;
         self.simulated += other.simulated;
-        self.marks.merge(&other.marks);
+        self.coverage.merge(&other.coverage);
         self.failures.extend(other.failures);
     }
 
@@ -128,7 +129,7 @@ impl Tally {
     pub fn never_happened(&self) -> Vec<Mark> {
         let marks = Mark::ALL.iter().copied();
         marks
-            .filter(|mark| mark.must_happen_in(self.runs) && self.marks.count(*mark) == 0)
+            .filter(|mark| mark.must_happen_in(self.runs) && self.coverage.count(*mark) == 0)
             .collect()
     }
 }

@@ -132,7 +132,7 @@ pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(3);
 
 /// One fault: what, where, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Strike {
+pub struct Fault {
     /// What.
     pub kind: FaultKind,
     /// The server, if one is concerned.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_core::Token;
 
-use super::marks::{Mark, Marks};
+use super::coverage::{Coverage, Mark};
 use super::plan::Plan;
 use super::server::ServerId;
 use super::tasks::ClientId;
@@ -16,7 +16,7 @@ pub(crate) const MAX_SERVERS: usize = 16;
 /// What a client was told by one server about one attempt to acquire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
+pub enum Vote {
     /// Nothing: it was not asked, or nothing came back.
     #[default]
     Nothing,
@@ -30,9 +30,9 @@ pub enum Told {
 
 /// What went on between one attempt and one server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dealing {
-    pub(crate) told: Told,
-    pub(crate) told_at: Duration,
+pub(crate) struct NodeFacts {
+    pub(crate) vote: Vote,
+    pub(crate) voted_at: Duration,
     pub(crate) asked: u16,
     pub(crate) releases: u16,
     pub(crate) is_owed: bool,
@@ -50,7 +50,7 @@ pub(crate) struct AttemptFacts {
     pub(crate) token: Token,
     /// The true moment of its first command.
     pub(crate) started: Duration,
-    pub(crate) dealings: [Dealing; MAX_SERVERS],
+    pub(crate) nodes: [NodeFacts; MAX_SERVERS],
     /// Who has to see to it that no key is left; nobody while it is under way as a lease, or was
     /// forgotten.
     pub(crate) owner: Option<ClientId>,
@@ -101,7 +101,7 @@ impl Hold {
 
 /// A server lost keys, or moved their ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Forgetting {
+pub struct DataLoss {
     /// When.
     pub at: Duration,
     /// Which server.
@@ -113,8 +113,8 @@ pub struct Forgetting {
 pub(crate) enum CallResult {
     Acquired,
     /// With what its error says that the nodes said; empty if there was no error.
-    Contended(Vec<Told>),
-    Unavailable(Vec<Told>),
+    Contended(Vec<Vote>),
+    Unavailable(Vec<Vote>),
     TooSlow,
     Cancelled,
     ShutDown,
@@ -185,19 +185,19 @@ pub struct Ledger {
     pub(crate) peak_in_flight: usize,
     /// All beliefs.
     pub holds: Vec<Hold>,
-    /// All forgetting.
-    pub forgettings: Vec<Forgetting>,
+    /// All loss.
+    pub data_losses: Vec<DataLoss>,
     /// What was found wrong while it happened.
     pub violations: Vec<Violation>,
     /// What happened how often.
-    pub marks: Marks,
+    pub coverage: Coverage,
     /// Whether a clock left its bounds, so that nothing can be promised.
     pub clocks_failed: bool,
 }
 
 impl Ledger {
     pub(crate) fn mark(&mut self, mark: Mark) {
-        self.marks.add(mark);
+        self.coverage.add(mark);
     }
 
     pub(crate) fn violation(&mut self, invariant: &'static str, text: String) {
@@ -235,7 +235,7 @@ impl Ledger {
                 keys: keys.iter().map(|key| key.to_vec()).collect(),
                 token,
                 started: now,
-                dealings: [Dealing::default(); MAX_SERVERS],
+                nodes: [NodeFacts::default(); MAX_SERVERS],
                 owner: Some(client),
                 ended_at: None,
                 extends_until: None,
@@ -250,19 +250,19 @@ impl Ledger {
     /// exclusion survives.
     #[must_use]
     pub fn is_within_budget(&self, plan: &Plan) -> bool {
-        let is_fine = |forgetting: &Forgetting| {
-            let to = forgetting.at.saturating_add(plan.ttl * 2);
-            self.forgetful(forgetting.at, to) <= plan.survives_forgetful()
+        let is_fine = |loss: &DataLoss| {
+            let to = loss.at.saturating_add(plan.ttl * 2);
+            self.forgetful(loss.at, to) <= plan.survives_forgetful()
         };
-        !self.clocks_failed && self.forgettings.iter().all(is_fine)
+        !self.clocks_failed && self.data_losses.iter().all(is_fine)
     }
 
     /// How many servers forgot something in this span of true time.
     #[must_use]
     pub fn forgetful(&self, from: Duration, to: Duration) -> usize {
-        let during = |forgetting: &&Forgetting| (from..=to).contains(&forgetting.at);
-        let servers = self.forgettings.iter().filter(during);
-        let set = servers.fold(0_u64, |set, forgetting| set | (1 << forgetting.server.0));
+        let during = |loss: &&DataLoss| (from..=to).contains(&loss.at);
+        let servers = self.data_losses.iter().filter(during);
+        let set = servers.fold(0_u64, |set, loss| set | (1 << loss.server.0));
         set.count_ones() as usize
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_core::{Lease, LockGuard, LockRequest, Loss, ResumeError, Token};
 
-use super::ledger::{AttemptFacts, Told};
-use super::marks::Mark;
+use super::coverage::Mark;
+use super::ledger::{AttemptFacts, Vote};
 use super::tasks::ClientId;
 use super::world::World;
 
@@ -114,9 +114,9 @@ impl World {
     }
 
     fn forgetful_since(&self, from: Duration) -> u64 {
-        let since = self.ledger.forgettings.iter();
-        let since = since.filter(|forgetting| forgetting.at >= from);
-        since.fold(0, |set, forgetting| set | (1 << forgetting.server.0))
+        let since = self.ledger.data_losses.iter();
+        let since = since.filter(|loss| loss.at >= from);
+        since.fold(0, |set, loss| set | (1 << loss.server.0))
     }
 
     /// How many servers hold all keys of a lock, are known to, and have answered its owner each
@@ -129,7 +129,7 @@ impl World {
             let id = self.endpoint_id(owner, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
             let is_well = endpoint.has_answered && endpoint.failed_at < since;
-            let is_known = attempt.dealings[number].told == Told::Granted;
+            let is_known = attempt.nodes[number].vote == Vote::Granted;
             let server = &mut self.servers[number];
             let mut keys = attempt.keys.iter();
             count += usize::from(
@@ -259,8 +259,8 @@ impl World {
                 let Some(attempt) = self.ledger.attempt(&fact.token) else {
                     continue;
                 };
-                let dealing = &attempt.dealings[number];
-                let is_excused = dealing.is_owed || dealing.is_doubtful;
+                let node = &attempt.nodes[number];
+                let is_excused = node.is_owed || node.is_doubtful;
                 if attempt.owner == Some(client) && !is_excused {
                     let key = String::from_utf8_lossy(&key);
                     let text = format!("it has shut down, and node {number} has its key {key}");

@@ -99,8 +99,7 @@ const OVERTAKING: Bias = Bias::Faults("losing", &[FaultKind::Lag, FaultKind::Los
 
 /// Acquires that run when their connection has been replaced; the last ones in doubt end after that.
 const REPLACED: Bias = Bias::Faults("pairing", &[FaultKind::Lag]);
-const REPLACED_EARLY: Bias =
-    Bias::Faults("contending", &[FaultKind::Lag, FaultKind::LoseRequests]);
+const REPLACED_EARLY: Bias = Bias::Faults("contending", &[FaultKind::Lag, FaultKind::LoseRequests]);
 
 /// All mutants.
 pub const MUTANTS: &[Mutant] = &[

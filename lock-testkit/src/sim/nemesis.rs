@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::chance::Chance;
-use super::fault::{FaultKind, Strike};
-use super::network::NetworkRules;
+use super::fault::{Fault, FaultKind};
+use super::network::rules::NetworkRules;
 use super::plan::Plan;
 use super::server::ServerId;
 use super::tasks::ClientId;
@@ -54,12 +54,12 @@ impl Nemesis {
             return;
         }
         world.at(at, move |world| {
-            self.strike(world);
+            self.inject(world);
             self.plan_next(world);
         });
     }
 
-    fn strike(&mut self, world: &mut World) {
+    fn inject(&mut self, world: &mut World) {
         let Some(kind) = self.chance.pick(&self.kinds).copied() else {
             return;
         };
@@ -76,7 +76,7 @@ impl Nemesis {
         if servers == 0 || (kind == FaultKind::KillClient && !may_kill(world, client)) {
             return;
         }
-        world.strike(Strike {
+        world.inject(Fault {
             kind,
             server,
             client,

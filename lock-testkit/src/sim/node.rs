@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use lock_core::backend::ClientNode;
 use lock_core::node::{Command, NodeError, RedisNode, Reply, Subscription};
 
-use super::network::{EndpointId, SimClient};
+use super::network::{EndpointId, NetworkClient};
 use super::shared::{ClientRuntime, Shared};
 
 /// A client's node: what a backend is in production.
@@ -20,13 +20,13 @@ use super::shared::{ClientRuntime, Shared};
 pub struct SimNode {
     shared: Arc<Shared>,
     id: EndpointId,
-    inner: Arc<ClientNode<SimClient>>,
+    inner: Arc<ClientNode<NetworkClient>>,
 }
 
 impl SimNode {
     pub(crate) fn new(shared: &Arc<Shared>, id: EndpointId) -> Self {
         let runtime = ClientRuntime::of_connections(shared, id.client);
-        let inner = ClientNode::new(SimClient::new(shared, id)).runtime(Arc::new(runtime));
+        let inner = ClientNode::new(NetworkClient::new(shared, id)).runtime(Arc::new(runtime));
         Self {
             shared: Arc::clone(shared),
             id,

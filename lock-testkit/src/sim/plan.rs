@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::fault::FaultKind;
-use super::network::NetworkRules;
+use super::network::rules::NetworkRules;
 
 /// The shape of one simulation, all of it from the seed.
 #[derive(Clone, Debug)]

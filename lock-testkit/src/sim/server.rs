@@ -1,13 +1,12 @@
 //! A simulated server: a keyspace, a clock, and what can befall both.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lock_core::Token;
 use lock_core::node::{NodeError, Operation, Reply};
 
 use super::clock::Clock;
-use super::facts::{Effect, KeyFact};
+use super::facts::{Effect, KeyFact, KeyFacts};
 use super::operation::keys_of;
 use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
@@ -40,14 +39,14 @@ const FSYNC_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     pub(crate) clock: Clock,
     pub(crate) keyspace: Keyspace,
-    pub(crate) facts: BTreeMap<Vec<u8>, KeyFact>,
+    pub(crate) facts: KeyFacts,
     pub(crate) is_up: bool,
     /// It takes requests and runs none until then.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
     /// Which of the scripts it knows, by `script`.
     scripts: [bool; SCRIPTS],
-    synced: (Keyspace, BTreeMap<Vec<u8>, KeyFact>),
+    synced: (Keyspace, KeyFacts),
     synced_at: Duration,
     touched_at: Duration,
     /// Whether a crash may cost the last second, so that snapshots are kept.
@@ -61,12 +60,12 @@ impl Server {
         Self {
             clock,
             keyspace: Keyspace::new(),
-            facts: BTreeMap::new(),
+            facts: KeyFacts::default(),
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
             scripts: [false; SCRIPTS],
-            synced: (Keyspace::new(), BTreeMap::new()),
+            synced: (Keyspace::new(), KeyFacts::default()),
             synced_at: Duration::ZERO,
             touched_at: Duration::ZERO,
             keeps_snapshots,
@@ -111,7 +110,7 @@ impl Server {
         free.retain(|key| self.keyspace.get(key, at).is_none());
         let reply = self.keyspace.run(operation, at);
         let effect = match &reply {
-            Ok(reply) => self.note(operation, reply, &free, now),
+            Ok(reply) => self.facts.note(operation, reply, &free, now),
             Err(_) => Effect::Nothing,
         };
         (reply, effect)
@@ -134,13 +133,11 @@ impl Server {
         self.scripts = [false; SCRIPTS];
     }
 
-    /// Loses all keys; `false` if there were none.
-    pub(crate) fn forget_keys(&mut self) -> bool {
+    /// Loses all keys.
+    pub(crate) fn forget_keys(&mut self) {
         self.keyspace = Keyspace::new();
-        let had = !self.facts.is_empty();
-        self.facts.clear();
-        self.synced = (Keyspace::new(), BTreeMap::new());
-        had
+        self.facts = KeyFacts::default();
+        self.synced = (Keyspace::new(), KeyFacts::default());
     }
 
     /// Loses one key.
@@ -157,14 +154,7 @@ impl Server {
             return;
         }
         (self.keyspace, self.facts) = self.synced.clone();
-        self.mark_ghosts();
-    }
-
-    /// Nobody can be expected to know which of its keys are there.
-    pub(crate) fn mark_ghosts(&mut self) {
-        for fact in self.facts.values_mut() {
-            fact.is_ghost = true;
-        }
+        self.facts.excuse_all();
     }
 
     /// Whether the key holds the token.
@@ -185,6 +175,27 @@ impl Server {
                 (key, fact, ends.saturating_sub(now))
             })
             .collect()
+    }
+
+    /// What is wrong with the lifetime of a key that a command has just set or extended. A clock
+    /// that jumped has moved the ends of keys.
+    pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
+        if self.clock.has_jumped() {
+            return None;
+        }
+        let ttl = self.facts.get(key)?.ttl.as_millis();
+        let left = self.keyspace.pttl(key, self.clock.at(now));
+        if left == -2 {
+            // One of several keys that it does not have.
+            return None;
+        }
+        // What is known of the ttl is counted in true time, what is left by the server's clock.
+        let allowed = ttl + ttl / 50 + 2;
+        let is_fine = u128::try_from(left).is_ok_and(|left| left <= allowed);
+        (!is_fine).then(|| {
+            let key = String::from_utf8_lossy(key);
+            format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
+        })
     }
 }
 

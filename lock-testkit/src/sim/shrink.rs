@@ -1,8 +1,9 @@
 //! Makes a failure simpler.
 
 use super::fault::FaultKind;
+use super::outcome::Outcome;
 use super::plan::Plan;
-use super::scenario::{Outcome, Scenario};
+use super::scenario::Scenario;
 
 /// Leaves out kinds of faults, one after the other, as long as the run fails by the same
 /// invariant; returns the simplest failing run.

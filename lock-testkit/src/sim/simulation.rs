@@ -9,10 +9,10 @@ use std::time::Duration;
 use lock_core::runtime::Runtime;
 
 use super::clock::Clock;
-use super::fault::{EPOCH, Strike};
+use super::coverage::Coverage;
+use super::fault::{EPOCH, Fault};
 use super::ledger::MAX_SERVERS;
 use super::locked;
-use super::marks::Marks;
 use super::network::EndpointId;
 use super::node::SimNode;
 use super::server::{Server, ServerId};
@@ -156,14 +156,14 @@ impl Sim {
     }
 
     /// Makes something go wrong now.
-    pub fn strike(&self, strike: Strike) {
-        self.shared.world().strike(strike);
+    pub fn inject(&self, fault: Fault) {
+        self.shared.world().inject(fault);
     }
 
     /// Makes something go wrong after so much true time.
-    pub fn strike_after(&self, pause: Duration, strike: Strike) {
+    pub fn inject_after(&self, pause: Duration, fault: Fault) {
         let mut world = self.shared.world();
-        world.after(pause, move |world| world.strike(strike));
+        world.after(pause, move |world| world.inject(fault));
     }
 
     /// The keys at a server, and what is left of their lives in true time.
@@ -189,8 +189,8 @@ impl Sim {
 
     /// What happened how often so far.
     #[must_use]
-    pub fn marks(&self) -> Marks {
-        self.shared.world().ledger.marks.clone()
+    pub fn coverage(&self) -> Coverage {
+        self.shared.world().ledger.coverage.clone()
     }
 
     /// Writes a line into the trace, if one is kept.

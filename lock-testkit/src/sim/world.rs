@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::channel::oneshot;
-use lock_core::node::Operation;
+use lock_core::node::{Operation, Token};
 
 use super::chance::Chance;
 use super::clock::Clock;
+use super::coverage::Mark;
+use super::facts::Effect;
 use super::hash::EventHash;
-use super::ledger::{AttemptFacts, Forgetting, Ledger};
-use super::marks::Mark;
-use super::network::{Endpoint, EndpointId, Link, NetworkRules};
+use super::ledger::{DataLoss, Ledger};
+use super::network::rules::NetworkRules;
+use super::network::{Endpoint, EndpointId, Link};
 use super::operation::{keys_of, locks_of};
 use super::queue::{Event, EventQueue};
 use super::server::{Server, ServerId};
@@ -145,18 +147,13 @@ impl World {
         with_source: bool,
         is_stray: bool,
     ) -> Result<lock_core::Reply, lock_core::NodeError> {
-        use super::facts::Effect;
         let now = self.now;
         let (reply, effect) = self.servers[server.0].run(operation, with_source, now);
         self.hash.add(((server.0 as u64) << 8) | effect as u64);
         if is_stray {
             self.mark(Mark::Stray);
             if effect == Effect::Set {
-                for key in keys_of(operation) {
-                    if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
-                        fact.is_ghost = true;
-                    }
-                }
+                self.excuse(server, &locks_of(operation));
                 self.mark(Mark::Ghost);
             }
         }
@@ -191,18 +188,19 @@ impl World {
     /// A lock was handed over, resumed and released, and a command of its first owner sets the key
     /// only now: none of the two can know.
     fn excuse_late(&mut self, server: ServerId, operation: &Operation) {
-        for (token, keys) in locks_of(operation) {
-            let attempt = self.ledger.attempt(&token);
-            let is_late = |attempt: &AttemptFacts| {
-                attempt.leased_until.is_some() && attempt.ended_at.is_some()
-            };
-            if !attempt.is_some_and(is_late) {
-                continue;
-            }
+        let mut locks = locks_of(operation);
+        locks.retain(|(token, _)| {
+            let attempt = self.ledger.attempt(token);
+            attempt.is_some_and(|it| it.leased_until.is_some() && it.ended_at.is_some())
+        });
+        self.excuse(server, &locks);
+    }
+
+    /// Nobody can be expected to know of the keys of these locks.
+    fn excuse(&mut self, server: ServerId, locks: &[(Token, Vec<&[u8]>)]) {
+        for (token, keys) in locks {
             for key in keys {
-                if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
-                    fact.is_ghost = true;
-                }
+                self.servers[server.0].facts.excuse(key, token);
             }
         }
     }
@@ -218,7 +216,7 @@ impl World {
     /// A server lost keys, or moved their ends: it counts against the fault budget.
     pub(crate) fn forgets(&mut self, server: ServerId) {
         let at = self.now;
-        self.ledger.forgettings.push(Forgetting { at, server });
+        self.ledger.data_losses.push(DataLoss { at, server });
     }
 
     pub(crate) fn endpoint_id(&self, client: ClientId, server: ServerId) -> EndpointId {

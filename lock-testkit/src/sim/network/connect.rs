@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 use lock_core::node::NodeError;
 
 use super::{EndpointId, Link};
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::queue::Event;
 use crate::sim::world::World;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::node::NodeError;
 
 use super::{EndpointId, Link, Request};
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::operation::locks_of;
 use crate::sim::server::ServerId;
 use crate::sim::world::World;
@@ -64,10 +64,7 @@ impl World {
         for request in requests.iter().filter(|request| request.is_undo) {
             for (token, keys) in locks_of(&request.operation) {
                 for key in keys {
-                    if let Some(fact) = self.servers[server.0].facts.get_mut(key)
-                        && fact.token == token
-                    {
-                        fact.is_ghost = true;
+                    if self.servers[server.0].facts.excuse(key, &token) {
                         self.mark(Mark::Ghost);
                     }
                 }

@@ -3,6 +3,7 @@
 mod client;
 mod connect;
 mod cut;
+pub(crate) mod rules;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use futures::channel::oneshot;
 use lock_core::node::{Command, NodeError, Operation, Reply};
 
 use crate::sim::calls::OpenCall;
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::operation::has_source;
 use crate::sim::queue::Event;
 use crate::sim::server::ServerId;
 use crate::sim::tasks::ClientId;
 use crate::sim::world::World;
 
-pub(crate) use client::SimClient;
+pub(crate) use client::NetworkClient;
 pub(crate) use connect::Dial;
 
 /// The client's end of the way to one server.
@@ -26,34 +27,6 @@ pub(crate) use connect::Dial;
 pub(crate) struct EndpointId {
     pub(crate) client: ClientId,
     pub(crate) server: ServerId,
-}
-
-/// How the network behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NetworkRules {
-    /// The usual way in one direction, and the longest.
-    pub(crate) usual: Duration,
-    pub(crate) longest: Duration,
-    /// How likely it is that a connection breaks before a request runs, or behind it.
-    pub(crate) loses_request: f64,
-    pub(crate) loses_reply: f64,
-    /// How likely it is that a request runs a second time.
-    pub(crate) duplicates: f64,
-    /// How likely it is that requests of a broken connection run later nevertheless.
-    pub(crate) strays: f64,
-}
-
-impl Default for NetworkRules {
-    fn default() -> Self {
-        Self {
-            usual: Duration::from_micros(200),
-            longest: Duration::from_millis(2),
-            loses_request: 0.0,
-            loses_reply: 0.0,
-            duplicates: 0.0,
-            strays: 0.0,
-        }
-    }
 }
 
 /// What came of a command.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fault::{EPOCH, FaultKind, LONGEST_LAG, Strike};
+use super::fault::{EPOCH, Fault, FaultKind, LONGEST_LAG};
 use super::server::ServerId;
 use super::server_fault::ServerFault;
 use super::tasks::ClientId;
@@ -10,13 +10,13 @@ use super::world::World;
 
 impl World {
     /// Makes something go wrong now.
-    pub(crate) fn strike(&mut self, strike: Strike) {
-        let Strike {
+    pub(crate) fn inject(&mut self, fault: Fault) {
+        let Fault {
             kind,
             server,
             client,
             lasting,
-        } = strike;
+        } = fault;
         let until = self.now + lasting;
         self.note(|| {
             let (server, client) = (server.0, client.0);
@@ -61,11 +61,11 @@ impl World {
                     world.clients[client.0].monotonic.jump(resumed, -nanos);
                 });
             }
-            _ => self.strike_server(kind, server, lasting),
+            _ => self.inject_at(kind, server, lasting),
         }
     }
 
-    fn strike_server(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
+    fn inject_at(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
         let now = self.now;
         let until = now + lasting;
         let found = &mut self.servers[server.0];
@@ -83,7 +83,7 @@ impl World {
                 self.each_link_of(server, Self::cut);
             }
             FaultKind::Evict => {
-                let keys = found.facts.keys().cloned().collect::<Vec<_>>();
+                let keys = found.facts.keys();
                 if let Some(key) = self.chance.pick(&keys).cloned() {
                     self.servers[server.0].evict(&key, now);
                     self.forgets(server);
@@ -110,7 +110,7 @@ impl World {
                     self.forgets(server);
                 } else {
                     // Keys that were dead may be there again.
-                    found.mark_ghosts();
+                    found.facts.excuse_all();
                 }
             }
             _ => {}

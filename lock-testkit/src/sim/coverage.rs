@@ -143,15 +143,15 @@ marks! {
 
 /// How often each thing happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks([u64; Mark::ALL.len()]);
+pub struct Coverage([u64; Mark::ALL.len()]);
 
-impl Default for Marks {
+impl Default for Coverage {
     fn default() -> Self {
         Self([0; Mark::ALL.len()])
     }
 }
 
-impl Marks {
+impl Coverage {
     pub(crate) fn add(&mut self, mark: Mark) {
         self.0[mark as usize] += 1;
     }
