@@ -1,5 +1,6 @@
-//! Ways in which the engine and the keeper of connections misbehave on purpose, so that the simulator can show that it would
-//! notice. Compiled with `--cfg lock_mutants` only; without it the hooks are the constant `false`.
+//! Ways in which the engine and the keeper of connections misbehave on purpose, so that the
+//! simulator can show that it would notice. Compiled with `--cfg lock_mutants` only; without it the
+//! hooks are the constant `false`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

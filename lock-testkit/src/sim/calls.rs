@@ -1,5 +1,5 @@
-//! What the ledger learns of calls to nodes: from the node when they begin and end, from the network
-//! when their commands leave.
+//! What the ledger learns of calls to nodes: from the node when they begin and end, from the
+//! network when their commands leave.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ pub(crate) struct OpenCall {
     within: Duration,
     /// Its command was written to a connection.
     is_sent: bool,
-    /// It is an acquire that was sent while the server was known not to answer.
+    /// It is an acquire, and began while the server was known not to answer.
     is_probe: bool,
 }
 
 impl OpenCall {
-    /// Whether this is the call's command: the keeper hands clones of it about.
+    /// Returns whether this is the call's command: the keeper sends a clone of it.
     fn is_of(&self, command: &Command) -> bool {
         std::ptr::eq(self.command.operation(), command.operation())
     }
 }
 
 impl World {
-    /// Returns the number of the call.
+    /// Records that a call begins. Returns its number.
     pub(crate) fn call_begins(
         &mut self,
         id: EndpointId,
@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// The keeper writes a command to a connection. Returns whether it is an undo: a release of the
-    /// keeper's own, which no call asked for.
+    /// Judges that the keeper writes a command to a connection. Returns whether it is an undo: a
+    /// release that the keeper sends by itself.
     pub(super) fn call_leaves(&mut self, id: EndpointId, command: &Command) -> bool {
         let endpoint = self.endpoint(id);
         let mut calls = endpoint.calls.iter_mut();
@@ -122,7 +122,7 @@ impl World {
         false
     }
 
-    /// Takes a call out that is over.
+    /// Removes a call that is over.
     fn leave(&mut self, id: EndpointId, number: u64) -> Option<OpenCall> {
         let endpoint = self.endpoint(id);
         let mut calls = endpoint.calls.iter();
@@ -132,13 +132,14 @@ impl World {
         Some(call)
     }
 
-    /// The caller is gone.
+    /// Records that the caller has dropped the call.
     pub(crate) fn call_is_dropped(&mut self, id: EndpointId, number: u64) {
         if self.leave(id, number).is_some() {
             self.mark(Mark::CallDropped);
         }
     }
 
+    /// Records that a call has ended, and judges its result.
     pub(crate) fn call_ends(
         &mut self,
         id: EndpointId,

@@ -1,4 +1,4 @@
-//! Many seeds.
+//! Runs of many seeds.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::outcome::Outcome;
 use super::plan::Plan;
 use super::scenario::Scenario;
 
-/// Many seeds on several threads, each seed on one.
+/// Runs many seeds on several threads, each seed on one of them.
 #[derive(Debug)]
 pub struct Campaign<'s> {
     scenario: &'s Scenario,
@@ -18,26 +18,26 @@ pub struct Campaign<'s> {
     stop_after: usize,
 }
 
-/// What many runs came to.
+/// The sum of many runs.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// How many stayed within the assumptions under which exclusion is promised.
+    /// How many of them stayed within the assumptions under which exclusion is promised.
     pub within_budget: u64,
-    /// How many had servers that forgot, and stayed within nevertheless.
+    /// How many of them had servers that forgot keys, and stayed within nevertheless.
     pub forgetful_within_budget: u64,
-    /// How much true time went by in them.
+    /// How much true time passed in them.
     pub simulated: Duration,
-    /// What happened how often.
+    /// What happened, and how often.
     pub coverage: Coverage,
-    /// The runs in which something did not hold, by seed.
+    /// The runs in which an invariant did not hold, in the order of their seeds.
     pub failures: Vec<Outcome>,
 }
 
 impl<'s> Campaign<'s> {
-    /// A campaign on one thread that stops at the tenth failure.
+    /// Makes a campaign on one thread that stops at the tenth failure.
     #[must_use]
     pub fn new(scenario: &'s Scenario) -> Self {
         Self {
@@ -47,22 +47,22 @@ impl<'s> Campaign<'s> {
         }
     }
 
-    /// On so many threads.
+    /// Sets the number of threads. At least one is used.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// Stops when so many runs have failed.
+    /// Sets after how many failed runs the campaign stops. At least one.
     #[must_use]
     pub fn stop_after(mut self, failures: usize) -> Self {
         self.stop_after = failures.max(1);
         self
     }
 
-    /// Runs the seeds, with the plan that is made of each. `done` is told now and then how many
-    /// have been run.
+    /// Runs the seeds, each with the plan that `plan` makes of it. Calls `done` now and then with
+    /// the number of seeds that have been run.
     pub fn run(
         &self,
         seeds: Range<u64>,
@@ -124,7 +124,7 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// What must happen in a campaign of this length and did not.
+    /// Returns what has to happen in a campaign of this length and did not.
     #[must_use]
     pub fn never_happened(&self) -> Vec<Mark> {
         let marks = Mark::ALL.iter().copied();

@@ -1,4 +1,4 @@
-//! A client process of a run.
+//! [`SimClient`]: a client process of a run.
 
 use std::fmt;
 use std::future::Future;
@@ -14,15 +14,16 @@ use super::node::SimNode;
 use super::shared::Shared;
 use super::tasks::ClientId;
 
-/// One client of a cx. Clones are the same client.
+/// A client process of a run, with its lock. Clones stand for the same process.
 #[derive(Clone)]
 pub struct SimClient {
     pub(crate) shared: Arc<Shared>,
-    /// The client.
+    /// The number of the client.
     pub id: ClientId,
     /// Its lock.
     pub locks: Arc<dyn DistributedLock>,
-    /// The same with what only a [`Redlock`] can do, if it is one.
+    /// The same lock as a [`Redlock`], for leases and shutdowns; `None` if it is a lock of another
+    /// kind.
     pub redlock: Option<Redlock<SimNode>>,
     /// Its runtime.
     pub runtime: Arc<dyn Runtime>,
@@ -47,7 +48,7 @@ impl Drop for Working {
 }
 
 impl SimClient {
-    /// Starts a worker of this client. The run does not end before all workers have.
+    /// Starts a worker of this client. The run does not end before all workers have ended.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let working = Working::new(&self.shared);
         let task: BoxFuture<'static, ()> = Box::pin(async move {
@@ -57,30 +58,30 @@ impl SimClient {
         self.shared.spawn(self.id, task);
     }
 
-    /// Whether there is time for more work.
+    /// Returns whether there is time for more work.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.shared.world().now < self.until
     }
 
-    /// Pauses for a random time; whether there is time for more work then.
+    /// Pauses for a random time. Returns whether there is time for more work then.
     pub async fn next_round(&self, chance: &mut Chance, longest: Duration) -> bool {
         self.sleep(chance.duration(Duration::ZERO, longest)).await;
         self.goes_on()
     }
 
-    /// The same for work that goes on for a while after the faults have ended.
+    /// Returns the same for work that goes on for a while after the faults have ended.
     pub(crate) fn goes_on_quietly(&self) -> bool {
         let world = self.shared.world();
         world.now < self.until + world.quiet_for
     }
 
-    /// Sleeps by the client's clock.
+    /// Sleeps for this long by the client's clock.
     pub async fn sleep(&self, duration: Duration) {
         self.runtime.sleep(duration).await;
     }
 
-    /// Writes a line into the trace, if one is kept.
+    /// Writes a line to the trace, if one is kept.
     pub fn note(&self, line: impl FnOnce() -> String) {
         let client = self.id.0;
         if self.shared.world().trace.is_on() {
@@ -92,12 +93,12 @@ impl SimClient {
         }
     }
 
-    /// Counts something.
+    /// Counts an event.
     pub fn mark(&self, mark: Mark) {
         self.shared.world().mark(mark);
     }
 
-    /// Something is wrong.
+    /// Records that an invariant does not hold.
     pub fn violation(&self, invariant: &'static str, text: String) {
         self.shared.world().ledger.violation(invariant, text);
     }

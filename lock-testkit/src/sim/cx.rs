@@ -1,4 +1,4 @@
-//! What a workload plays on, and how what it does comes into the ledger.
+//! [`WorkloadCx`]: what a workload works with.
 
 use std::fmt;
 use std::future::Future;
@@ -9,23 +9,23 @@ use super::client::SimClient;
 use super::plan::Plan;
 use super::shared::Shared;
 
-/// A world with servers, clients and locks, ready for a [`Workload`](super::Workload).
+/// What a [`Workload`](super::Workload) works with: the clients of a run, and their locks.
 pub struct WorkloadCx {
     pub(crate) shared: Arc<Shared>,
-    /// What the seed stands for.
+    /// The plan of the run.
     pub plan: Plan,
     /// The clients.
     pub clients: Vec<SimClient>,
 }
 
 impl WorkloadCx {
-    /// A generator for the choices of a workload.
+    /// Makes a generator for the choices of a workload.
     #[must_use]
     pub fn chance(&self) -> Chance {
         self.shared.world().chance.fork()
     }
 
-    /// Starts a worker of each client, so many times.
+    /// Starts workers of each client: `times` says how many, `worker` makes one.
     pub fn each<W: Future<Output = ()> + Send + 'static>(
         &self,
         chance: &mut Chance,

@@ -1,4 +1,4 @@
-//! What is known of keys beside what their servers know.
+//! What the simulator knows of keys beside what their servers know.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use lock_core::Token;
 use lock_core::node::{Operation, Reply};
 
-/// What is known of a key beside what the server knows.
+/// What the simulator knows of a key beside what the server knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyFact {
     pub(crate) token: Token,
     /// The true moment of the last command that set or extended it, and the lifetime it gave.
     pub(crate) refreshed_at: Duration,
     pub(crate) ttl: Duration,
-    /// Nobody can be expected to know that it is there: a stray request set it, or a server that
-    /// lost its last second brought it back.
+    /// No client can know that the key is there: a stray request set it, say, or a server that lost
+    /// its last second brought it back.
     pub(crate) is_ghost: bool,
-    /// A release keeps it, as was asked.
+    /// Its lock was released, and the key stays for a while as was asked.
     pub(crate) is_kept: bool,
 }
 
-/// What running a command did to the keys.
+/// What a command did to the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
@@ -30,7 +30,7 @@ pub(crate) enum Effect {
     Kept,
 }
 
-/// What is known of each key of a server.
+/// The facts of all keys of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyFacts(BTreeMap<Vec<u8>, KeyFact>);
 
@@ -47,7 +47,7 @@ impl KeyFacts {
         self.0.remove(key);
     }
 
-    /// Nobody can be expected to know that the key of this lock is there. Returns whether it is.
+    /// Records that no client can know of the lock's key. Returns whether there is such a key.
     pub(crate) fn excuse(&mut self, key: &[u8], token: &Token) -> bool {
         let Some(fact) = self.0.get_mut(key).filter(|fact| fact.token == *token) else {
             return false;
@@ -56,14 +56,14 @@ impl KeyFacts {
         true
     }
 
-    /// Nobody can be expected to know which of the keys are there.
+    /// Records that no client can know which of the keys are there.
     pub(crate) fn excuse_all(&mut self) {
         for fact in self.0.values_mut() {
             fact.is_ghost = true;
         }
     }
 
-    /// Keeps account of what a command did to keys, of which those were `free` before.
+    /// Records what a command did to its keys, of which `free` were not there before.
     pub(crate) fn note(
         &mut self,
         operation: &Operation,

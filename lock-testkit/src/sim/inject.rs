@@ -1,4 +1,4 @@
-//! How faults are carried out.
+//! Injects faults.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::tasks::ClientId;
 use super::world::World;
 
 impl World {
-    /// Makes something go wrong now.
+    /// Injects a fault now.
     pub(crate) fn inject(&mut self, fault: Fault) {
         let Fault {
             kind,
@@ -46,7 +46,7 @@ impl World {
             FaultKind::PauseClient => self.pause(client, lasting),
             FaultKind::KillClient => self.kill(client),
             FaultKind::WallJump => {
-                // To another error within the allowed ones.
+                // To another error that is within bounds.
                 let error = self.jump(self.skew);
                 self.set_wall(client, error);
             }
@@ -150,7 +150,7 @@ impl World {
         self.chance.between(-most, most)
     }
 
-    /// Sets a client's wall clock so many nanoseconds off.
+    /// Sets a client's wall clock to be off by this many nanoseconds.
     pub(crate) fn set_wall(&mut self, client: ClientId, error: i64) {
         let shown = EPOCH + self.now;
         let by = Duration::from_nanos(error.unsigned_abs());

@@ -1,4 +1,4 @@
-//! What a client does with its lock, and how the ledger learns of it.
+//! What a client does with its lock, recorded in the ledger.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::ledger::{CallFacts, CallResult, Vote};
 use super::tracked::TrackedGuard;
 
 impl SimClient {
-    /// Acquires and keeps account of it.
+    /// Acquires a lock, waiting for it.
     ///
     /// # Errors
     ///
-    /// As of the lock.
+    /// Those of [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
     pub async fn acquire(&self, request: &LockRequest) -> Result<TrackedGuard, AcquireError> {
         let call = Calling::new(self, request);
         let began = call.began;
@@ -25,11 +25,11 @@ impl SimClient {
         result.map(|guard| TrackedGuard::new(self, guard, request, began))
     }
 
-    /// Acquires without waiting, and keeps account of it.
+    /// Acquires a lock without waiting; `None` if another client holds it.
     ///
     /// # Errors
     ///
-    /// As of the lock.
+    /// Those of [`DistributedLock::try_acquire`](lock_core::DistributedLock::try_acquire).
     pub async fn try_acquire(
         &self,
         request: &LockRequest,
@@ -45,8 +45,8 @@ impl SimClient {
         result.map(|guard| guard.map(|guard| TrackedGuard::new(self, guard, request, began)))
     }
 
-    /// Goes on with a lock that was handed over, and judges what comes of it. `None` if this is no
-    /// [`Redlock`].
+    /// Resumes a lock that was handed over, and judges the result; `None` if the lock is not a
+    /// [`Redlock`](lock_core::Redlock).
     pub async fn resume(&self, lease: &Lease) -> Option<Result<TrackedGuard, ResumeError>> {
         let redlock = self.redlock.as_ref()?;
         let (began, before) = {
@@ -61,8 +61,8 @@ impl SimClient {
         Some(result.map(|guard| TrackedGuard::new(self, guard, &request, began)))
     }
 
-    /// Shuts this client's lock down, and judges what comes of it. `None` if this is no
-    /// [`Redlock`].
+    /// Shuts this client's lock down, and judges the result; `None` if the lock is not a
+    /// [`Redlock`](lock_core::Redlock).
     pub async fn shut_down(&self, within: Duration) -> Option<Result<(), ShutdownError>> {
         let redlock = self.redlock.as_ref()?;
         let began = self.shared.world().shut_down(self.id);
@@ -117,7 +117,7 @@ impl<'a> Calling<'a> {
         self.record(result, mark);
     }
 
-    /// Somebody else has it; nobody says what the nodes said.
+    /// Records that another client holds the lock; what the nodes said is not known.
     fn taken(mut self) {
         self.record(CallResult::Contended(Vec::new()), Mark::Contended);
     }

@@ -1,13 +1,14 @@
 //! A deterministic simulator for distributed locks.
 //!
 //! The code under test is production code, unchanged: [`Sim`] gives it a
-//! [`Runtime`](lock_core::Runtime) and [`RedisNode`](lock_core::RedisNode)s whose time, chance,
-//! network and servers come from a seed. A simulation of minutes with dozens of faults takes
-//! milliseconds, and the same seed does the same again.
+//! [`Runtime`](lock_core::Runtime) whose time and chance come from a seed, and
+//! [`ClientNode`](lock_core::backend::ClientNode)s over a simulated network, with the real keeper
+//! of connections. A simulation of minutes with dozens of faults takes milliseconds, and the same
+//! seed does the same again.
 //!
-//! - [`Sim`] is a world to build tests of your own in.
-//! - [`run_seed`] makes a world of a seed, with faults, a [`Workload`] and judges
-//!   ([`Invariant`]); [`Scenario`] says what of that is yours.
+//! - [`Sim`] is a world for tests of your own.
+//! - [`run_seed`] runs a seed: a world with faults and a [`Workload`], judged by [`Invariant`]s. A
+//!   [`Scenario`] takes locks, workloads and invariants of your own.
 
 mod belief;
 mod calls;
@@ -73,12 +74,12 @@ pub use workload::Workload;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what no other thread uses. A panic of a task elsewhere leaves nothing half-done.
+/// Locks a mutex that no other thread uses. A task that panics elsewhere leaves nothing half-done.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The page's program must do what the page says.
+/// The program on the page must do what the page says.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/simulator.md")]
 struct Page;

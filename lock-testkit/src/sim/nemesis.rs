@@ -1,4 +1,4 @@
-//! Whoever makes things go wrong.
+//! Injects the faults of a run.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::server::ServerId;
 use super::tasks::ClientId;
 use super::world::World;
 
-/// Strikes at random moments until the plan's duration is over; then everything works again.
+/// Injects faults at random moments until the plan's duration is over. Then everything works again.
 #[derive(Clone, Debug)]
 pub(crate) struct Nemesis {
     chance: Chance,
@@ -85,7 +85,7 @@ impl Nemesis {
     }
 }
 
-/// Somebody must be left to work.
+/// Returns whether enough clients are left to work without this one.
 fn may_kill(world: &World, client: ClientId) -> bool {
     let alive = world
         .clients

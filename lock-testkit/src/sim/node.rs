@@ -1,4 +1,4 @@
-//! A client's node, with the ledger's accounts around it.
+//! [`SimNode`]: a client's node, with the ledger's record around it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,10 @@ use lock_core::node::{Command, NodeError, RedisNode, Reply, Subscription};
 use super::network::{EndpointId, NetworkClient};
 use super::shared::{ClientRuntime, Shared};
 
-/// A client's node: what a backend is in production.
+/// A client's node for one server: a [`ClientNode`], as backends are, over the simulated network.
 ///
-/// It is a [`ClientNode`], the keeper of connections that backends stand on, over the simulated
-/// network. So each client has one connection to each server, and replaced ones beside it for a
-/// while. Clones are the same node.
+/// Each client keeps one connection to each server; connections that were replaced live on beside
+/// it for a while. Clones share the connection.
 #[derive(Clone)]
 pub struct SimNode {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! What comes of a run.
+//! [`Outcome`]: the result of a run.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use super::coverage::Coverage;
 use super::ledger::Violation;
 use super::plan::Plan;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// What it was.
+    /// The plan that was run.
     pub plan: Plan,
     /// The workload that ran.
     pub workload: &'static str,
-    /// What happened how often.
+    /// What happened, and how often.
     pub coverage: Coverage,
-    /// What did not hold.
+    /// The invariants that did not hold.
     pub violations: Vec<Violation>,
     /// The hash of all events.
     pub hash: u64,
-    /// How much true time went by in it.
+    /// How much true time passed in it.
     pub simulated: Duration,
     /// Whether it stayed within the assumptions under which exclusion is promised.
     pub within_budget: bool,
-    /// Whether a server forgot anything.
+    /// Whether a server forgot keys.
     pub forgot: bool,
-    /// What happened, for people; empty unless a trace was kept.
+    /// What happened, line by line; empty unless the scenario is [traced](super::Scenario::traced).
     pub trace: Vec<String>,
 }

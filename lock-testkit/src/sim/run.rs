@@ -1,4 +1,4 @@
-//! One seed, from the first moment to the judgement.
+//! The run of one plan, from the first moment to the verdict.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use super::simulation::Sim;
 use super::tasks::ClientId;
 use super::workload::pairing::RESOURCES;
 
-/// How long after all work and all faults everything must be tidy: releases that are owed are sent
-/// again at least once a second, and a connect takes a second at most.
+/// How long after the end of all work and faults the keys must be gone: releases that are owed are
+/// sent again at least once a second, and a connect takes hardly more than a second.
 const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// A run under way.
@@ -80,7 +80,8 @@ impl Run {
         }
     }
 
-    /// Every client that is alive must get every lock, once what may be left has ended.
+    /// Checks that every client that is alive gets every lock, once the keys that may be left have
+    /// ended.
     pub(crate) fn probe(&mut self) {
         let left = self.longest_left();
         self.sim.run_for(left + Duration::from_millis(10));
@@ -110,7 +111,7 @@ impl Run {
         self.look_for_loose_ends();
     }
 
-    /// All clients want all locks together, each in another order: nobody may wait for ever.
+    /// Lets all clients acquire all locks together, each in another order: none may wait for ever.
     fn probe_together(&mut self) {
         let plan = &self.cx.plan;
         let bound = Duration::from_secs(10) + plan.node_timeout() * 100;
@@ -136,7 +137,7 @@ impl Run {
         self.sim.run_for(bound * 2);
     }
 
-    /// Whether the client cannot acquire anything any more.
+    /// Returns whether the client cannot acquire any lock any more.
     fn is_gone(&self, client: ClientId) -> bool {
         let world = self.sim.shared.world();
         let client = &world.clients[client.0];
@@ -151,12 +152,13 @@ impl Run {
         left.map(|(_, _, left)| left).max().unwrap_or_default()
     }
 
-    /// Tasks and calls that never come to their end.
+    /// Looks for tasks, calls and connections that never end.
     fn look_for_loose_ends(&self) {
         let clients = &self.cx.clients;
         let mut alive = clients.iter().map(|client| self.sim.tasks_alive(client.id));
         if alive.any(|alive| alive > 0) {
-            // Whoever extends locks looks once more, a third of the longest ttl later at most.
+            // The task that extends locks looks once more, a third of the longest ttl later at
+            // most.
             self.sim.run_for(self.cx.plan.ttl);
         }
         for client in &self.cx.clients {
@@ -228,8 +230,8 @@ impl SimClient {
     }
 }
 
-/// Counts calls that were won after an attempt that had shared the votes with a rival, or had met
-/// a holder.
+/// Counts the calls that won after an attempt that had shared the votes with a rival, or had met a
+/// holder.
 fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
     let mut by_key: HashMap<(ClientId, &[u8]), Vec<&AttemptFacts>> = HashMap::new();
     for attempt in &ledger.attempts {

@@ -1,4 +1,4 @@
-//! What runs are made of, and what comes of them.
+//! [`Scenario`]: what runs are made of.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// This crate's workloads and invariants, over [`Redlock`].
+    /// Makes a scenario of this crate's workloads and invariants, over [`Redlock`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tests another lock.
+    /// Tests the lock that `make` makes for each client.
     #[must_use]
     pub fn lock(
         mut self,
@@ -56,7 +56,7 @@ impl Scenario {
         self
     }
 
-    /// Runs these workloads instead, one for each seed.
+    /// Runs these workloads instead, one of them for each seed.
     #[must_use]
     pub fn workloads(mut self, workloads: Vec<Box<dyn Workload>>) -> Self {
         self.workloads = workloads;

@@ -1,4 +1,4 @@
-//! A simulated server: a keyspace, a clock, and what can befall both.
+//! A simulated server: a keyspace, a clock, and what can go wrong with both.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use super::operation::keys_of;
 use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
 
-/// A server of the simulation, whichever client talks to it.
+/// The number of a server of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(pub(crate) usize);
 
 impl ServerId {
-    /// The server of this number.
+    /// Returns the server with this number.
     #[must_use]
     pub fn nth(number: usize) -> Self {
         Self(number)
     }
 
-    /// The number of the server, from 0 in the order in which they were added.
+    /// Returns the number, which counts from 0 in the order in which servers were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// How many scripts there are.
+/// The number of scripts.
 const SCRIPTS: usize = 7;
 
 /// How often an append-only file reaches the disk.
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) facts: KeyFacts,
     pub(crate) is_up: bool,
-    /// It takes requests and runs none until then.
+    /// Up to this moment it takes requests and runs none.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
     /// Which of the scripts it knows, by `script`.
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     touched_at: Duration,
     /// Whether a crash may cost the last second, so that snapshots are kept.
     keeps_snapshots: bool,
-    /// It is a node of a cluster, which takes no command for several keys.
+    /// It is a node of a cluster, which refuses a command for several keys.
     pub(crate) wants_one_slot: bool,
 }
 
@@ -147,8 +147,8 @@ impl Server {
         self.facts.remove(key);
     }
 
-    /// Loses what happened since the last sync. Keys that were released meanwhile come back, and
-    /// nobody can be expected to know.
+    /// Loses what happened since the last sync. Keys that were released meanwhile come back, and no
+    /// client can know of them.
     pub(crate) fn roll_back(&mut self, now: Duration) {
         if now >= self.touched_at + FSYNC_EVERY {
             return;
@@ -157,13 +157,14 @@ impl Server {
         self.facts.excuse_all();
     }
 
-    /// Whether the key holds the token.
+    /// Returns whether the key holds the token.
     pub(crate) fn holds(&mut self, key: &[u8], token: &Token, now: Duration) -> bool {
         let at = self.clock.at(now);
         self.keyspace.get(key, at).as_deref() == Some(token.as_bytes())
     }
 
-    /// What is known of each key that is there, and what is left of its life in true time.
+    /// Returns each key that is there, what is known of it, and what is left of its life in true
+    /// time.
     pub(crate) fn keys(&mut self, now: Duration) -> Vec<(Vec<u8>, Option<KeyFact>, Duration)> {
         let at = self.clock.at(now);
         let keys = self.keyspace.keys(at);
@@ -177,8 +178,9 @@ impl Server {
             .collect()
     }
 
-    /// What is wrong with the lifetime of a key that a command has just set or extended. A clock
-    /// that jumped has moved the ends of keys.
+    /// Returns what is wrong with the lifetime of a key that a command has just set or extended, if
+    /// anything is. A clock that jumped has moved the ends of keys, so that there is nothing to
+    /// judge.
     pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
         if self.clock.has_jumped() {
             return None;
@@ -199,13 +201,13 @@ impl Server {
     }
 }
 
-/// Whether a cluster refuses it: no two keys of the workloads share a slot.
+/// Returns whether a cluster refuses the operation: no two keys of the workloads share a slot.
 fn spans_slots(operation: &Operation) -> bool {
     let keys = keys_of(operation);
     keys.iter().any(|key| *key != keys[0])
 }
 
-/// Which script the operation is, if it is one.
+/// Returns the number of the operation's script, if it has one.
 fn script(operation: &Operation) -> Option<usize> {
     match operation {
         Operation::AcquireOrReport { .. } => Some(0),

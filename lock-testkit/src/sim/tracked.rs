@@ -1,4 +1,4 @@
-//! Guards, and what their holders believe.
+//! [`TrackedGuard`]: a guard, and what its holder believes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::client::SimClient;
 use super::coverage::Mark;
 use super::watch::watch;
 
-/// A guard whose holder's belief the ledger knows.
+/// A guard whose holder's beliefs are recorded in the ledger.
 #[derive(Debug)]
 pub struct TrackedGuard {
     // Dropped first: the belief ends before the guard does.
@@ -26,8 +26,8 @@ struct Belief {
     client: SimClient,
     holds: Range<usize>,
     ttl: Duration,
-    /// Its end may move while an extension is under way: by automatic extensions, or because it is
-    /// several locks that are extended one by one.
+    /// Its end may move while an extension is under way: by automatic extensions, or because
+    /// several locks are extended one by one.
     is_put_off: bool,
     watched: Option<oneshot::Sender<()>>,
 }
@@ -64,7 +64,7 @@ impl TrackedGuard {
         tracked
     }
 
-    /// Has somebody listen for the loss of the lock, and judge when it is told. A lock that is
+    /// Listens for the loss of the lock from now on, and judges when it is told. A lock that is
     /// extended automatically is watched in any case.
     pub fn watch(&mut self) {
         let belief = &mut self.belief;
@@ -74,22 +74,22 @@ impl TrackedGuard {
         }
     }
 
-    /// The guard.
+    /// Returns the guard.
     pub fn guard(&self) -> &LockGuard {
         &self.guard
     }
 
-    /// The lock's ttl.
+    /// Returns the lock's ttl.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.belief.ttl
     }
 
-    /// Extends the lock, and judges what comes of it.
+    /// Extends the lock, and judges the result.
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::extend`].
     pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
         let client = &self.belief.client;
         let before = self.end_by_clock();
@@ -108,7 +108,7 @@ impl TrackedGuard {
         match (before, after) {
             (None, Some(_)) => self.wrong("a lost lock was valid again".to_owned()),
             (None, None) if result.is_ok() => self.wrong("a lost lock was extended".to_owned()),
-            // Who is told that the lock is lost does not call it valid any more.
+            // A lock that is called lost is not valid any more.
             (Some(before), None)
                 if before > now && !is_put_off && !matches!(result, Err(ExtendError::Lost)) =>
             {
@@ -136,13 +136,14 @@ impl TrackedGuard {
         self.belief.client.violation("extension", text);
     }
 
-    /// When the guard ends by the client's clock.
+    /// Returns when the guard ends by the client's clock; `None` if it has ended.
     fn end_by_clock(&self) -> Option<Duration> {
         let remaining = self.guard.remaining();
         (!remaining.is_zero()).then(|| self.belief.client.runtime.now() + remaining)
     }
 
-    /// The lock was asked to stay taken until then by the client's clock, whatever happens.
+    /// Records that the lock is to stay taken until this moment of the client's clock, whatever
+    /// happens.
     pub(crate) fn keep_until(&self, until: Duration) {
         let mut world = self.belief.client.shared.world();
         world.keep_hold(self.belief.holds.start, until);
@@ -152,7 +153,7 @@ impl TrackedGuard {
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::release`].
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.belief.end();
         let result = self.guard.release().await;
@@ -164,7 +165,7 @@ impl TrackedGuard {
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::release`].
     pub async fn extend_and_release(self, ttl: Duration) -> Result<(), ReleaseError> {
         self.belief
             .client
@@ -181,7 +182,7 @@ impl TrackedGuard {
         result
     }
 
-    /// Makes data of the lock.
+    /// Turns the lock into a lease; `None` if it cannot be handed over.
     pub fn into_lease(self) -> Option<Lease> {
         let Self { belief, guard } = self;
         let lease = Arc::into_inner(guard)?.into_lease();
@@ -195,7 +196,7 @@ impl TrackedGuard {
 }
 
 impl Belief {
-    /// The holder gives the lock back; `true` if he had not before.
+    /// Records that the holder gives the lock back. Returns whether this is the first time.
     fn end(&self) -> bool {
         self.client.shared.world().end_holds(&self.holds)
     }

@@ -1,4 +1,4 @@
-//! Looks at a lock as its holder would, and listens for its loss.
+//! Watches a lock as its holder would, and listens for its loss.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -12,10 +12,10 @@ use lock_core::{LockGuard, Loss};
 use super::client::SimClient;
 use super::coverage::Mark;
 
-/// For so long after the end of its guard no loss may be told.
+/// For this long after the end of its guard no loss may be told.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 
-/// Watches one guard until a while after its end.
+/// Watches a guard until a while after its end.
 struct Watcher {
     client: SimClient,
     guard: Weak<LockGuard>,
@@ -33,7 +33,7 @@ enum Seen {
     Nothing,
 }
 
-/// Watches a guard from now on, until what is returned is dropped.
+/// Watches a guard from now on, until the returned sender is dropped.
 pub(crate) fn watch(
     client: &SimClient,
     guard: &Arc<LockGuard>,
@@ -61,7 +61,7 @@ impl Watcher {
                 break;
             }
             self.client.shared.world().renew_holds(&self.holds, left);
-            // Where it is extended, it is so before that.
+            // A lock that is extended automatically is extended before that.
             let pause = if left > self.ttl / 16 { left / 2 } else { left };
             match self.wait(pause).await {
                 Seen::Lost(loss) => return self.lost(loss).await,
@@ -125,12 +125,12 @@ impl Watcher {
         }
     }
 
-    /// `None` if the guard is gone.
+    /// Returns what remains of the validity; `None` if the guard is gone.
     fn remaining(&self) -> Option<Duration> {
         self.guard.upgrade().map(|guard| guard.remaining())
     }
 
-    /// Whether the holder has not given the lock back.
+    /// Returns whether the holder has not given the lock back.
     fn is_held(&self) -> bool {
         let world = self.client.shared.world();
         world.ledger.holds[self.holds.start].ended_at.is_none()

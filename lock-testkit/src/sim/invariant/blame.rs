@@ -60,7 +60,7 @@ fn is_of(attempt: &AttemptFacts, call: &CallFacts) -> bool {
         && (call.began..=call.ended).contains(&attempt.started)
 }
 
-/// Whether the nodes told this attempt what the error says.
+/// Returns whether the nodes answered this attempt as the error says.
 fn bears_out(
     plan: &Plan,
     attempt: &AttemptFacts,
@@ -73,8 +73,8 @@ fn bears_out(
     };
     let answered = attempt.nodes.iter().filter(by_then).count();
     if reports.is_empty() {
-        // `try_acquire` says no more than that it is taken. A node that was asked first may have
-        // refused alone, after a round in which a quorum answered.
+        // `try_acquire` says no more than that the lock is taken. A node that was asked first may
+        // have refused alone, after a round in which a quorum answered.
         return !is_contention || answered >= plan.quorum;
     }
     let quoted = reports.iter().zip(&attempt.nodes);

@@ -17,8 +17,8 @@ impl Invariant for Bounds {
     }
 
     fn about(&self) -> &'static str {
-        "attempts, commands, tasks and calls in flight stay within bounds, and a node that does not \
-         answer is asked by one acquire at a time"
+        "attempts, commands, tasks, connections and calls in flight stay within bounds, and a node \
+         that does not answer is asked by one acquire at a time"
     }
 
     fn judge(&self, plan: &Plan, ledger: &Ledger, violations: &mut Vec<Violation>) {

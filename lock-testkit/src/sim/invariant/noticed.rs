@@ -1,10 +1,10 @@
-//! What is noticed while it goes on, because nobody could tell afterwards.
+//! Invariants that are judged as a run goes on, since that could not be told afterwards.
 
 use super::Invariant;
 use crate::sim::ledger::{Ledger, Violation};
 use crate::sim::plan::Plan;
 
-/// An invariant that the world itself watches over: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
+/// An invariant that other files judge: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
 /// `tracked.rs`, `calls.rs`.
 pub(super) struct Noticed {
     name: &'static str,
@@ -50,8 +50,8 @@ pub(super) const NOTICED: [Noticed; 10] = [
     },
     Noticed {
         name: "handing",
-        about: "a lock that was handed over is there for who comes in time, and for nobody once \
-                it was released",
+        about: "a lock that was handed over is there for a client that comes in time, and for none \
+                once it was released",
     },
     Noticed {
         name: "shutdown",

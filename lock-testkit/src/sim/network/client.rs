@@ -11,7 +11,7 @@ use super::EndpointId;
 use super::connect::Line;
 use crate::sim::shared::Shared;
 
-/// What a Redis client is in production: it connects to one server over the simulated network.
+/// The counterpart of a Redis client: it connects to one server over the simulated network.
 pub(crate) struct NetworkClient {
     shared: Arc<Shared>,
     id: EndpointId,

@@ -29,7 +29,7 @@ pub(crate) struct EndpointId {
     pub(crate) server: ServerId,
 }
 
-/// What came of a command.
+/// The answer to a command.
 type Answer = Result<Reply, NodeError>;
 
 /// A request on its way.
@@ -47,16 +47,16 @@ pub(crate) struct Link {
     endpoint: EndpointId,
     requests: VecDeque<Request>,
     replies: VecDeque<Answer>,
-    /// Where the client waits for the replies to come, in their order.
+    /// Where the client waits for replies, in their order.
     waiting: VecDeque<oneshot::Sender<Answer>>,
-    /// Nothing arrives before what was sent earlier.
+    /// The last arrivals: nothing arrives before what was sent earlier.
     last_request_at: Duration,
     last_reply_at: Duration,
     /// How much longer than usual each message takes.
     lag: Duration,
     /// Tells the client that it broke; `None` once it has.
     broken: Option<oneshot::Sender<NodeError>>,
-    /// The server closed it or never sees it again.
+    /// It is half open: the server has forgotten it.
     is_deaf: bool,
     /// The client closed it.
     is_closed: bool,
@@ -103,7 +103,7 @@ impl Link {
         self.broken.is_none()
     }
 
-    /// Whether the client has it still.
+    /// Returns whether the client still has it.
     fn is_open(&self) -> bool {
         !self.is_broken() && !self.is_closed
     }
@@ -118,7 +118,7 @@ impl World {
         &mut self.endpoints[index]
     }
 
-    /// How many connections clients have open beside their newest ones.
+    /// Returns how many connections clients have open beside their newest ones.
     pub(crate) fn spare_connections(&self) -> usize {
         let newest = |link| self.endpoints.iter().any(|it| it.link == Some(link));
         let open = self.links.iter().enumerate().filter(|(_, it)| it.is_open());
@@ -130,7 +130,7 @@ impl World {
         rules.usual / 4 + self.chance.heavy(rules.usual, rules.longest)
     }
 
-    /// The client writes a command to a connection. Returns where the answer will come.
+    /// Writes a command to a connection. Returns where its answer will come.
     fn write(
         &mut self,
         link: usize,
@@ -173,14 +173,14 @@ impl World {
         }
     }
 
-    /// A request that runs at that moment though nobody waits for it.
+    /// Makes a request run at this moment, though no caller waits for it.
     fn stray(&mut self, server: ServerId, request: Request, at: Duration) {
         self.at(at, move |world| {
             let now = world.now;
             let found = &world.servers[server.0];
             if found.is_up && found.stalled_until <= now {
                 let operation = &request.operation;
-                // Its reply goes nowhere.
+                // Its answer goes nowhere.
                 drop(world.run_at_server(server, operation, request.with_source, true));
             }
         });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How the network behaves.
+/// How long messages take, and how likely they are lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkRules {
     /// The usual way in one direction, and the longest.

@@ -1,4 +1,4 @@
-//! Futures are dropped at every await, one after the other.
+//! Clients whose calls are dropped at every await, one after the other.
 
 use super::Workload;
 use super::contending::{request, work};
@@ -24,8 +24,8 @@ impl Workload for Cancelling {
 }
 
 async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
-    // Enumerated: the call is dropped at its first poll, then at its second, and so on until it
-    // comes to its end before.
+    // The call is dropped at its first poll, then at its second, and so on until it ends before
+    // that.
     for polls in 0..POLLS {
         if !client.next_round(&mut chance, plan.duration / 24).await {
             return;

@@ -1,4 +1,4 @@
-//! Several clients, some with several workers, want the same locks.
+//! Clients, some with several workers, that want the same locks.
 
 use std::time::Duration;
 
@@ -56,13 +56,13 @@ pub(super) fn work(plan: &Plan, chance: &mut Chance) -> Duration {
     }
 }
 
-/// A request for any of the plan's resources.
+/// Makes a request for any of the plan's resources.
 pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
     let resource = format!("lock-{}", chance.index(plan.resources));
     vary(LockRequest::new(resource), plan, chance)
 }
 
-/// The request with a ttl and patience by chance.
+/// Returns the request with a random ttl and patience.
 pub(super) fn vary(request: LockRequest, plan: &Plan, chance: &mut Chance) -> LockRequest {
     let ttl = if chance.happens(0.2) {
         chance

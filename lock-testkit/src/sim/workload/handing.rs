@@ -49,7 +49,7 @@ async fn worker(clients: Vec<SimClient>, client: SimClient, plan: Plan, mut chan
     }
 }
 
-/// Makes a lease of the lock, which somebody else resumes after a while; sometimes nobody does.
+/// Makes a lease of the lock, which another client resumes after a while, or none does.
 fn hand_on(
     clients: &[SimClient],
     client: &SimClient,
@@ -76,7 +76,7 @@ fn hand_on(
     next.spawn(going_on.on(text));
 }
 
-/// Whoever goes on with a lock.
+/// A client that resumes locks.
 struct Going {
     clients: Vec<SimClient>,
     client: SimClient,
@@ -120,7 +120,7 @@ impl Going {
             }
             let is_over = resumed.release().await.is_ok();
             if is_over && self.chance.happens(0.3) {
-                // Too late, and a mistake: whoever holds the lock by now must not be harmed.
+                // Too late, and a mistake: it must do no harm to another holder.
                 drop(self.client.resume(&lease).await);
             }
         })
