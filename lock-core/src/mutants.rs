@@ -1,6 +1,6 @@
-//! Bugs that the engine can be told to have, so that the simulator can show that it would notice
-//! them. They are compiled with `--cfg lock_mutants` only; without it the hooks are the constant
-//! `false`.
+//! Bugs that the engine and the keeper of connections can be told to have, so that the simulator can
+//! show that it would notice them. They are compiled with `--cfg lock_mutants` only; without it the
+//! hooks are the constant `false`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -113,6 +113,16 @@ mutants! {
     ShutdownForgetsAttempts = "shutdown-forgets-attempts";
     /// A shutdown does not know of locks that were resumed where they had been handed over.
     ShutdownForgetsResumed = "shutdown-forgets-resumed";
+    /// A connection that is replaced does not get the releases of its doubtful acquires.
+    UndosForgotten = "undos-forgotten";
+    /// An acquire that is given up on a connection that was replaced before gets no release there.
+    LateUndosForgotten = "late-undos-forgotten";
+    /// A connection that does not answer is kept for ever.
+    HungConnectionsKept = "hung-connections-kept";
+    /// Calls that wait for a connection are sent with the last one first.
+    WaitingCallsInAnyOrder = "waiting-calls-in-any-order";
+    /// A call whose time ended while it waited for a connection is sent all the same.
+    WaitingCallsSentLate = "waiting-calls-sent-late";
 }
 
 /// The number of the active mutant plus one.

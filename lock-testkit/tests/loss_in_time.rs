@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use lock_core::{DistributedLockExt, LockRequest, Redlock};
-use lock_testkit::sim::{Chance, ClientId, FaultKind, ServerId, Sim, Strike};
+use lock_testkit::sim::{Chance, ClientId, Fault, FaultKind, ServerId, Sim};
 
 const FAULT_TIMES: usize = 10_000;
 /// Each with a fault time of its own.
@@ -51,7 +51,7 @@ async fn hold(
 
 /// From a random moment on a client does not reach a random majority of nodes, or does not hear
 /// from them.
-fn strike(sim: &Sim, client: ClientId, chance: &mut Chance) -> Duration {
+fn inject(sim: &Sim, client: ClientId, chance: &mut Chance) -> Duration {
     let kinds = [
         FaultKind::Partition,
         FaultKind::PartitionRequests,
@@ -63,13 +63,13 @@ fn strike(sim: &Sim, client: ClientId, chance: &mut Chance) -> Duration {
         servers.swap_remove(chance.index(servers.len()));
     }
     for server in servers {
-        let strike = Strike {
+        let fault = Fault {
             kind: *chance.pick(&kinds).unwrap(),
             server: ServerId::nth(server),
             client,
             lasting: TTL * 10,
         };
-        sim.strike_after(at, strike);
+        sim.inject_after(at, fault);
     }
     at
 }
@@ -93,7 +93,7 @@ fn world(seed: u64, told: &Arc<Told>) {
             Arc::clone(told),
         );
         sim.spawn(client, held);
-        strike(&sim, client, &mut chance);
+        inject(&sim, client, &mut chance);
     }
     sim.run_for(TTL * 2);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lock_core::{DistributedLock, DistributedLockExt, Redlock};
 use lock_testkit::sim::{
-    Campaign, ClientId, FaultKind, Plan, Scenario, ServerId, Sim, Strike, run_seed, shrink,
+    Campaign, ClientId, Fault, FaultKind, Plan, Scenario, ServerId, Sim, run_seed, shrink,
 };
 
 /// Tells a test that it runs in a process of its own, for another test.
@@ -109,13 +109,13 @@ fn a_holder_that_sleeps_through_its_lock_knows_it_at_once() {
         runtime.sleep(Duration::from_secs(1)).await;
         assert!(!guard.is_valid());
     });
-    let strike = Strike {
+    let fault = Fault {
         kind: FaultKind::PauseClient,
         server: ServerId::nth(0),
         client,
         lasting: Duration::from_secs(60),
     };
-    sim.strike_after(Duration::from_millis(100), strike);
+    sim.inject_after(Duration::from_millis(100), fault);
     sim.run_for(Duration::from_secs(50));
     assert_eq!(sim.tasks_alive(client), 1);
     sim.run_for(Duration::from_secs(50));

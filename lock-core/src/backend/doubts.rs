@@ -78,13 +78,14 @@ impl Doubts {
         is_timed_out: bool,
     ) -> Verdict {
         if self.is_replaced {
+            let undo = undo.filter(|_| !mutant!(LateUndosForgotten));
             return undo.map_or(Verdict::Keep, Verdict::Undo);
         }
         self.undos.push_back(undo);
         self.given_up += 1;
         // Many calls that time out in one stall of the server are one sign of a hung connection,
         // not many: a timeout counts unless another one was counted since the call was sent.
-        let counts = is_timed_out && self.silent == marks.silent;
+        let counts = is_timed_out && self.silent == marks.silent && !mutant!(HungConnectionsKept);
         self.silent += u32::from(counts);
         if self.undos.len() >= MAX_GIVEN_UP || (counts && self.silent >= SILENT_CALLS) {
             Verdict::Replace(self.replace())
@@ -96,7 +97,8 @@ impl Doubts {
     /// Returns the releases that belong behind the doubtful acquires.
     fn replace(&mut self) -> Vec<Operation> {
         self.is_replaced = true;
-        self.undos.drain(..).flatten().collect()
+        let undos = self.undos.drain(..).flatten();
+        undos.filter(|_| !mutant!(UndosForgotten)).collect()
     }
 }
 

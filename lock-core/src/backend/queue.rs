@@ -67,7 +67,10 @@ impl Queue {
 
     /// Sends every call that still waits, in order. `start` makes the call of it, whose first poll
     /// sends.
-    pub(super) fn send(self, start: impl Fn(Waiting) -> Answer) {
+    pub(super) fn send(mut self, start: impl Fn(Waiting) -> Answer) {
+        if mutant!(WaitingCallsInAnyOrder) {
+            self.calls.reverse();
+        }
         for place in self.calls {
             resolve(&place, |mut call| {
                 let cx = &mut Context::from_waker(Waker::noop());
@@ -127,6 +130,10 @@ impl Ticket {
                         drop(waker);
                         return Poll::Pending;
                     }
+                    if mutant!(WaitingCallsSentLate) {
+                        call.timer = Box::pin(std::future::pending());
+                        *state = State::Waiting(call, waker);
+                    }
                     None
                 }
                 State::Sent(answer) => Some(Ok(answer)),
@@ -142,6 +149,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if mutant!(WaitingCallsSentLate) {
+            return;
+        }
         let left = mem::replace(&mut *locked(&self.0), State::Left);
         // A call that was sent is in doubt then.
         drop(left);

@@ -195,7 +195,7 @@ fn simplest(scenario: &Scenario, failure: Outcome) {
 
 fn summary(tally: &Tally, took: f64) -> ExitCode {
     for mark in Mark::ALL {
-        println!("{:>12}  {}", tally.marks.count(*mark), mark.text());
+        println!("{:>12}  {}", tally.coverage.count(*mark), mark.text());
     }
     println!(
         "{} seeds in {took:.1} s ({:.0} a second), {:.1} days simulated, no violation; {} within \

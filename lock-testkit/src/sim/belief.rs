@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_core::{LockGuard, LockRequest};
 
+use super::coverage::Mark;
 use super::ledger::Hold;
-use super::marks::Mark;
 use super::tasks::ClientId;
 use super::world::World;
 
@@ -14,7 +14,8 @@ use super::world::World;
 const JUST_BEFORE: Duration = Duration::from_micros(1);
 
 impl World {
-    /// A client was handed a guard that says that so much remains. One belief for each resource.
+    /// Records that a client was handed a guard with this much validity left: one belief for each
+    /// resource.
     pub(crate) fn begin_holds(
         &mut self,
         client: ClientId,
@@ -52,7 +53,7 @@ impl World {
         holds
     }
 
-    /// The holder believes that so much remains.
+    /// Records that the holder believes in this much validity from now on.
     pub(crate) fn renew_holds(&mut self, holds: &Range<usize>, remaining: Duration) {
         for number in holds.clone() {
             self.renew_hold(number, remaining);
@@ -77,7 +78,7 @@ impl World {
         self.at(judged_at, move |world| world.judge_belief(number, until));
     }
 
-    /// The holder gives the lock back; `true` if he had not before.
+    /// Records that the holder gives the lock back. Returns whether this is the first time.
     pub(crate) fn end_holds(&mut self, holds: &Range<usize>) -> bool {
         let now = self.now;
         for hold in &mut self.ledger.holds[holds.clone()] {
@@ -96,7 +97,7 @@ impl World {
         true
     }
 
-    /// A quorum has confirmed that.
+    /// Records that a quorum of nodes confirmed the release.
     pub(crate) fn note_released(&mut self, holds: &Range<usize>) {
         let token = self.ledger.holds[holds.start].token;
         if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
@@ -104,7 +105,8 @@ impl World {
         }
     }
 
-    /// The lock was asked to stay taken until then by the client's clock, release or not.
+    /// Records that the lock is to stay taken until this moment of the client's clock, released or
+    /// not.
     pub(crate) fn keep_hold(&mut self, number: usize, until: Duration) {
         let hold = &self.ledger.holds[number];
         let Some(token) = hold.token else {
@@ -134,7 +136,7 @@ impl World {
         }
     }
 
-    /// How many servers hold the lock's key, or forgot it since it was asked for.
+    /// Returns how many servers hold the lock's key, or forgot it since it was asked for.
     fn holding(&mut self, hold: &Hold) -> usize {
         let now = self.now;
         let mut set = 0_u64;
@@ -145,16 +147,16 @@ impl World {
             }
         }
         let during = hold.asked_at..=now;
-        for forgetting in &self.ledger.forgettings {
-            if during.contains(&forgetting.at) {
-                set |= 1 << forgetting.server.0;
+        for loss in &self.ledger.data_losses {
+            if during.contains(&loss.at) {
+                set |= 1 << loss.server.0;
             }
         }
         set.count_ones() as usize
     }
 
-    /// Just before a belief ends: a quorum of servers must hold the key still, or have forgotten
-    /// it against the rules.
+    /// Judges a belief just before it ends: a quorum of servers must still hold the key, or have
+    /// forgotten it against the rules.
     fn judge_belief(&mut self, number: usize, until: Duration) {
         let hold = self.ledger.holds[number].clone();
         let is_over = hold.ended_at.is_some() || hold.believed_until != until;

@@ -1,12 +1,12 @@
-//! What the ledger learns of calls to nodes: from the node when they begin and end, from the network
-//! when their commands leave.
+//! What the ledger learns of calls to nodes: from the node when they begin and end, from the
+//! network when their commands leave.
 
 use std::time::Duration;
 
 use lock_core::node::{Command, NodeError, NodeErrorKind, Operation, Reply};
 
-use super::ledger::Told;
-use super::marks::Mark;
+use super::coverage::Mark;
+use super::ledger::Vote;
 use super::network::EndpointId;
 use super::operation::{has_source, is_acquire, is_release, locks_of};
 use super::world::World;
@@ -22,19 +22,19 @@ pub(crate) struct OpenCall {
     within: Duration,
     /// Its command was written to a connection.
     is_sent: bool,
-    /// It is an acquire that was sent while the server was known not to answer.
+    /// It is an acquire, and began while the server was known not to answer.
     is_probe: bool,
 }
 
 impl OpenCall {
-    /// Whether this is the call's command: the keeper hands clones of it about.
+    /// Returns whether this is the call's command: the keeper sends a clone of it.
     fn is_of(&self, command: &Command) -> bool {
         std::ptr::eq(self.command.operation(), command.operation())
     }
 }
 
 impl World {
-    /// Returns the number of the call.
+    /// Records that a call begins. Returns its number.
     pub(crate) fn call_begins(
         &mut self,
         id: EndpointId,
@@ -51,15 +51,15 @@ impl World {
         for (token, keys) in locks_of(operation) {
             let now = self.now;
             let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
-            let dealing = &mut attempt.dealings[id.server.0];
+            let node = &mut attempt.nodes[id.server.0];
             if is_release(operation) {
-                dealing.releases += 1;
-                if std::mem::take(&mut dealing.is_late) {
+                node.releases += 1;
+                if std::mem::take(&mut node.is_late) {
                     self.mark(Mark::LateGrantReleased);
                 }
             } else if is_acquire(operation) {
-                dealing.asked += 1;
-                if dealing.extends > 0 {
+                node.asked += 1;
+                if node.extends > 0 {
                     // It sets the key again for a lock that is held, whatever the server's state.
                     self.mark(Mark::Healed);
                 } else if was_suspect {
@@ -67,7 +67,7 @@ impl World {
                     is_probe = true;
                 }
             } else {
-                dealing.extends += 1;
+                node.extends += 1;
                 if !with_source {
                     self.judge_renewal(id.client, token);
                 }
@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// The keeper writes a command to a connection. Returns whether it is an undo: a release of the
-    /// keeper's own, which no call asked for.
+    /// Judges that the keeper writes a command to a connection. Returns whether it is an undo: a
+    /// release that the keeper sends by itself.
     pub(super) fn call_leaves(&mut self, id: EndpointId, command: &Command) -> bool {
         let endpoint = self.endpoint(id);
         let mut calls = endpoint.calls.iter_mut();
@@ -122,7 +122,7 @@ impl World {
         false
     }
 
-    /// Takes a call out that is over.
+    /// Removes a call that is over.
     fn leave(&mut self, id: EndpointId, number: u64) -> Option<OpenCall> {
         let endpoint = self.endpoint(id);
         let mut calls = endpoint.calls.iter();
@@ -132,13 +132,14 @@ impl World {
         Some(call)
     }
 
-    /// The caller is gone.
+    /// Records that the caller has dropped the call.
     pub(crate) fn call_is_dropped(&mut self, id: EndpointId, number: u64) {
         if self.leave(id, number).is_some() {
             self.mark(Mark::CallDropped);
         }
     }
 
+    /// Records that a call has ended, and judges its result.
     pub(crate) fn call_ends(
         &mut self,
         id: EndpointId,
@@ -175,26 +176,27 @@ impl World {
         operation: &Operation,
         result: &Result<Reply, NodeError>,
     ) {
-        let (told, mark) = match result {
-            Ok(Reply::Bytes(_) | Reply::Int(1)) => (Told::Granted, Mark::Granted),
-            Ok(_) => (Told::Refused, Mark::Refused),
-            Err(error) => (Told::Failed, failure(error)),
+        let (vote, mark) = match result {
+            Ok(Reply::Bytes(_) | Reply::Int(1)) => (Vote::Granted, Mark::Granted),
+            Ok(_) => (Vote::Refused, Mark::Refused),
+            Err(error) => (Vote::Failed, failure(error)),
         };
         let now = self.now;
         let is_acquire = is_acquire(operation);
-        if is_acquire || told == Told::Failed {
+        if is_acquire || vote == Vote::Failed {
             self.mark(mark);
         }
         for (token, keys) in locks_of(operation) {
             let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);
-            let dealing = &mut attempt.dealings[id.server.0];
+            let node = &mut attempt.nodes[id.server.0];
             if is_acquire {
-                dealing.told = told;
-                dealing.told_at = now;
-                dealing.is_late = told == Told::Granted && dealing.releases > 0;
+                node.vote = vote;
+                node.voted_at = now;
+                node.is_late = vote == Vote::Granted && node.releases > 0;
+                node.is_doubtful |= vote == Vote::Failed;
             } else if is_release(operation) {
-                let was_owed = std::mem::replace(&mut dealing.is_owed, told == Told::Failed);
-                if was_owed && told != Told::Failed {
+                let was_owed = std::mem::replace(&mut node.is_owed, vote == Vote::Failed);
+                if was_owed && vote != Vote::Failed {
                     self.mark(Mark::DebtCollected);
                 }
             }

@@ -1,15 +1,16 @@
-//! Many seeds.
+//! Runs of many seeds.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::marks::{Mark, Marks};
+use super::coverage::{Coverage, Mark};
+use super::outcome::Outcome;
 use super::plan::Plan;
-use super::scenario::{Outcome, Scenario};
+use super::scenario::Scenario;
 
-/// Many seeds on several threads, each seed on one.
+/// Runs many seeds on several threads, each seed on one of them.
 #[derive(Debug)]
 pub struct Campaign<'s> {
     scenario: &'s Scenario,
@@ -17,26 +18,26 @@ pub struct Campaign<'s> {
     stop_after: usize,
 }
 
-/// What many runs came to.
+/// The sum of many runs.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// How many stayed within the assumptions under which exclusion is promised.
+    /// How many of them stayed within the assumptions under which exclusion is promised.
     pub within_budget: u64,
-    /// How many had servers that forgot, and stayed within nevertheless.
+    /// How many of them had servers that forgot keys, and stayed within nevertheless.
     pub forgetful_within_budget: u64,
-    /// How much true time went by in them.
+    /// How much true time passed in them.
     pub simulated: Duration,
-    /// What happened how often.
-    pub marks: Marks,
-    /// The runs in which something did not hold, by seed.
+    /// What happened, and how often.
+    pub coverage: Coverage,
+    /// The runs in which an invariant did not hold, in the order of their seeds.
     pub failures: Vec<Outcome>,
 }
 
 impl<'s> Campaign<'s> {
-    /// A campaign on one thread that stops at the tenth failure.
+    /// Makes a campaign on one thread that stops at the tenth failure.
     #[must_use]
     pub fn new(scenario: &'s Scenario) -> Self {
         Self {
@@ -46,22 +47,22 @@ impl<'s> Campaign<'s> {
         }
     }
 
-    /// On so many threads.
+    /// Sets the number of threads. At least one is used.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// Stops when so many runs have failed.
+    /// Sets after how many failed runs the campaign stops. At least one.
     #[must_use]
     pub fn stop_after(mut self, failures: usize) -> Self {
         self.stop_after = failures.max(1);
         self
     }
 
-    /// Runs the seeds, with the plan that is made of each. `done` is told now and then how many
-    /// have been run.
+    /// Runs the seeds, each with the plan that `plan` makes of it. Calls `done` now and then with
+    /// the number of seeds that have been run.
     pub fn run(
         &self,
         seeds: Range<u64>,
@@ -108,7 +109,7 @@ impl Tally {
         self.within_budget += u64::from(outcome.within_budget);
         self.forgetful_within_budget += u64::from(outcome.within_budget && outcome.forgot);
         self.simulated += outcome.simulated;
-        self.marks.merge(&outcome.marks);
+        self.coverage.merge(&outcome.coverage);
         if !outcome.violations.is_empty() {
             self.failures.push(outcome);
         }
@@ -119,16 +120,16 @@ impl Tally {
         self.within_budget += other.within_budget;
         self.forgetful_within_budget += other.forgetful_within_budget;
         self.simulated += other.simulated;
-        self.marks.merge(&other.marks);
+        self.coverage.merge(&other.coverage);
         self.failures.extend(other.failures);
     }
 
-    /// What must happen in a campaign of this length and did not.
+    /// Returns what has to happen in a campaign of this length and did not.
     #[must_use]
     pub fn never_happened(&self) -> Vec<Mark> {
         let marks = Mark::ALL.iter().copied();
         marks
-            .filter(|mark| mark.must_happen_in(self.runs) && self.marks.count(*mark) == 0)
+            .filter(|mark| mark.must_happen_in(self.runs) && self.coverage.count(*mark) == 0)
             .collect()
     }
 }

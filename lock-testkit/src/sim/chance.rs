@@ -14,18 +14,18 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 pub struct Chance(Pcg64Mcg);
 
 impl Chance {
-    /// The generator of a seed.
+    /// Makes the generator of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// 16 random bytes.
+    /// Returns 16 random bytes.
     pub fn bytes(&mut self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.bits().to_le_bytes());
@@ -33,7 +33,7 @@ impl Chance {
         bytes
     }
 
-    /// A number below `end`, or 0 if that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // Lemire's multiplication without its rejection: the bias is below 2^-32 for the small
         // ranges that are used, and each choice costs one step of the generator.
@@ -41,40 +41,40 @@ impl Chance {
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// An index below `len`, or 0 if that is 0.
+    /// Returns an index below `len`, or 0 if `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
-    /// One of these; `None` if there are none.
+    /// Picks one of the items; `None` if there are none.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.index(of.len()))
     }
 
-    /// A number in `0.0..1.0`.
+    /// Returns a number in `0.0..1.0`.
     pub fn unit(&mut self) -> f64 {
         // 53 bits are what a double can hold.
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// `true` with this probability.
+    /// Returns `true` with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }
 
-    /// A number between these, both included.
+    /// Returns a number between the two, both included.
     pub fn between(&mut self, least: i64, most: i64) -> i64 {
         let span = most.saturating_sub(least).max(0).unsigned_abs() + 1;
         least.saturating_add_unsigned(self.below(span))
     }
 
-    /// A duration between these.
+    /// Returns a duration between the two.
     pub fn duration(&mut self, least: Duration, most: Duration) -> Duration {
         least + share(most.saturating_sub(least), self.unit())
     }
 
-    /// A duration between these (the least above zero), each order of magnitude as likely as any
-    /// other.
+    /// Returns a duration between the two, of which the least is above zero. Each order of
+    /// magnitude is as likely as any other.
     pub fn magnitude(&mut self, least: Duration, most: Duration) -> Duration {
         let (low, high) = (nanos(least).max(1), nanos(most).max(1));
         // By powers of two with an even choice within each: no logarithm, whose last digit may
@@ -84,8 +84,8 @@ impl Chance {
         Duration::from_nanos((floor + self.below(floor)).min(high))
     }
 
-    /// A duration with a heavy tail: mostly near `usual`, one in a hundred ten times that, one in
-    /// ten thousand a hundred times, never more than `most`.
+    /// Returns a duration with a heavy tail: mostly near `usual`, one in a hundred ten times that,
+    /// one in ten thousand a hundred times, never more than `most`.
     pub fn heavy(&mut self, usual: Duration, most: Duration) -> Duration {
         let unit = self.unit();
         let factor = match self.below(10_000) {
@@ -96,7 +96,7 @@ impl Chance {
         usual.mul_f64(unit * factor).min(most)
     }
 
-    /// A generator of its own that depends on this one.
+    /// Makes another generator, seeded by this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::new(self.bits())

@@ -1,11 +1,11 @@
-//! Dropping a future at one of its awaits.
+//! Drops a future at one of its awaits.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Polls a future so many times and no more: `None` if it was not ready by then. The future is
-/// dropped at the await at which it stands.
+/// Polls a future at most `polls` times. If it is not ready by then, it is dropped at the await
+/// that it has reached, and the result is `None`.
 pub fn drop_at_poll<F: Future>(future: F, polls: u32) -> impl Future<Output = Option<F::Output>> {
     DropAtPoll {
         future: Some(Box::pin(future)),

@@ -1,27 +1,26 @@
-//! What is known of keys beside what their servers know.
+//! What the simulator knows of keys beside what their servers know.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lock_core::Token;
 use lock_core::node::{Operation, Reply};
 
-use super::server::Server;
-
-/// What is known of a key beside what the server knows.
+/// What the simulator knows of a key beside what the server knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyFact {
     pub(crate) token: Token,
     /// The true moment of the last command that set or extended it, and the lifetime it gave.
     pub(crate) refreshed_at: Duration,
     pub(crate) ttl: Duration,
-    /// Nobody can be expected to know that it is there: a stray request set it, or a server that
-    /// lost its last second brought it back.
+    /// No client can know that the key is there: a stray request set it, say, or a server that lost
+    /// its last second brought it back.
     pub(crate) is_ghost: bool,
-    /// A release keeps it, as was asked.
+    /// Its lock was released, and the key stays for a while as was asked.
     pub(crate) is_kept: bool,
 }
 
-/// What running a command did to the keys.
+/// What a command did to the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
@@ -31,9 +30,41 @@ pub(crate) enum Effect {
     Kept,
 }
 
-impl Server {
-    /// Keeps account of what a command did to keys, of which those were `free` before.
-    pub(super) fn note(
+/// The facts of all keys of a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyFacts(BTreeMap<Vec<u8>, KeyFact>);
+
+impl KeyFacts {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&KeyFact> {
+        self.0.get(key)
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        self.0.keys().cloned().collect()
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.0.remove(key);
+    }
+
+    /// Records that no client can know of the lock's key. Returns whether there is such a key.
+    pub(crate) fn excuse(&mut self, key: &[u8], token: &Token) -> bool {
+        let Some(fact) = self.0.get_mut(key).filter(|fact| fact.token == *token) else {
+            return false;
+        };
+        fact.is_ghost = true;
+        true
+    }
+
+    /// Records that no client can know which of the keys are there.
+    pub(crate) fn excuse_all(&mut self) {
+        for fact in self.0.values_mut() {
+            fact.is_ghost = true;
+        }
+    }
+
+    /// Records what a command did to its keys, of which `free` were not there before.
+    pub(crate) fn note(
         &mut self,
         operation: &Operation,
         reply: &Reply,
@@ -56,7 +87,7 @@ impl Server {
                     is_kept: false,
                 };
                 let set = free.iter().map(|key| (key.to_vec(), fact));
-                self.facts.extend(set);
+                self.0.extend(set);
                 Effect::Set
             }
             Operation::Extend { entries } => {
@@ -66,7 +97,7 @@ impl Server {
                 let mut effect = Effect::Nothing;
                 let extended = entries.iter().zip(codes);
                 for (entry, _) in extended.filter(|(_, code)| **code == Reply::Int(1)) {
-                    let Some(fact) = self.facts.get_mut(&entry.key[..]) else {
+                    let Some(fact) = self.0.get_mut(&entry.key[..]) else {
                         continue;
                     };
                     effect = Effect::Extended;
@@ -99,33 +130,12 @@ impl Server {
 
     fn note_release(&mut self, key: &[u8], keep: Duration) -> Effect {
         if keep.is_zero() {
-            self.facts.remove(key);
+            self.0.remove(key);
             return Effect::Removed;
         }
-        if let Some(fact) = self.facts.get_mut(key) {
+        if let Some(fact) = self.0.get_mut(key) {
             fact.is_kept = true;
         }
         Effect::Kept
-    }
-
-    /// What is wrong with the lifetime of a key that a command has just set or extended. A clock
-    /// that jumped has moved the ends of keys.
-    pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
-        if self.clock.has_jumped() {
-            return None;
-        }
-        let ttl = self.facts.get(key)?.ttl.as_millis();
-        let left = self.keyspace.pttl(key, self.clock.at(now));
-        if left == -2 {
-            // One of several keys that it does not have.
-            return None;
-        }
-        // What is known of the ttl is counted in true time, what is left by the server's clock.
-        let allowed = ttl + ttl / 50 + 2;
-        let is_fine = u128::try_from(left).is_ok_and(|left| left <= allowed);
-        (!is_fine).then(|| {
-            let key = String::from_utf8_lossy(key);
-            format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
-        })
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The faults that can be injected.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ macro_rules! fault_kinds {
         }
 
         impl FaultKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Its name on the command line and in tables.
+            /// Returns its name on the command line and in tables.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
@@ -30,13 +30,14 @@ macro_rules! fault_kinds {
 fault_kinds! {
     /// A connection breaks.
     Cut: "cut";
-    /// A connection vanishes on the server's side only: nothing comes back, and nobody says so.
+    /// A connection is half open: the server has forgotten it, nothing comes back, and the client
+    /// is not told.
     HalfOpen: "half-open";
     /// Connections break before requests have run.
     LoseRequests: "lose-requests";
     /// Connections break behind requests that have run.
     LoseReplies: "lose-replies";
-    /// Requests of broken connections run later nevertheless.
+    /// Requests of a broken connection run later nevertheless.
     LateRequests: "late-requests";
     /// Requests run twice.
     Duplicate: "duplicate";
@@ -46,9 +47,9 @@ fault_kinds! {
     Lag: "lag";
     /// A client and a server do not reach each other for a while.
     Partition: "partition";
-    /// Nothing reaches a server from a client for a while.
+    /// A server hears nothing from a client for a while.
     PartitionRequests: "partition-requests";
-    /// Nothing comes back from a server to a client for a while.
+    /// A client hears nothing from a server for a while.
     PartitionReplies: "partition-replies";
     /// A server stops for a while, as by SIGSTOP.
     Stall: "stall";
@@ -62,9 +63,9 @@ fault_kinds! {
     Failover: "failover";
     /// A server evicts a key.
     Evict: "evict";
-    /// Somebody flushes a server.
+    /// A server is flushed.
     FlushAll: "flush-all";
-    /// Somebody makes a server forget its scripts.
+    /// A server is made to forget its scripts.
     ScriptFlush: "script-flush";
     /// A server's memory is full.
     Oom: "oom";
@@ -72,7 +73,7 @@ fault_kinds! {
     ReadOnly: "read-only";
     /// A server's disk is full for a while.
     Misconf: "misconf";
-    /// A server reads its data for a while.
+    /// A server is loading its data for a while.
     Loading: "loading";
     /// A server denies everything for a while.
     NoPerm: "no-perm";
@@ -86,18 +87,18 @@ fault_kinds! {
     ClockBack: "clock-back";
     /// A client's wall clock jumps.
     WallJump: "wall-jump";
-    /// A client's clock does not count a suspension: beyond what any lock on leases survives.
+    /// A client's clock does not count a suspension. No lock that is a lease survives that.
     LostSuspend: "lost-suspend";
 }
 
 impl FaultKind {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// Whether it makes servers forget keys before their time.
+    /// Returns whether it makes servers forget keys before their time.
     #[must_use]
     pub fn forgets(self) -> bool {
         matches!(
@@ -111,7 +112,7 @@ impl FaultKind {
         )
     }
 
-    /// Whether it is a rule of the network and no single event.
+    /// Returns whether it is a rule of the network rather than a single event.
     pub(crate) fn is_rule(self) -> bool {
         matches!(
             self,
@@ -124,21 +125,21 @@ impl FaultKind {
     }
 }
 
-/// What true wall clocks show when a simulation begins: 2030-01-01.
+/// What a correct wall clock shows when a simulation begins: 2030-01-01.
 pub(crate) const EPOCH: Duration = Duration::from_secs(1_893_456_000);
 
-/// How much later than usual a connection that lags delivers at most.
+/// The most by which a connection that lags delivers later than usual.
 pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(3);
 
-/// One fault: what, where, and for how long.
+/// A fault to inject: what, where, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Strike {
-    /// What.
+pub struct Fault {
+    /// What goes wrong.
     pub kind: FaultKind,
-    /// The server, if one is concerned.
+    /// The server that it concerns; of no meaning for a fault of a client.
     pub server: ServerId,
-    /// The client, if one is concerned.
+    /// The client that it concerns; of no meaning for a fault of a server.
     pub client: ClientId,
-    /// For how long, if it lasts.
+    /// How long it lasts; of no meaning for a fault that is over at once.
     pub lasting: Duration,
 }

@@ -1,6 +1,7 @@
 //! A running hash of all that happens.
 
-/// FNV-1a over 64-bit words. Two runs did the same if, and but for accidents only if, it is equal.
+/// FNV-1a over 64-bit words. Two runs that did the same have equal hashes, and others hardly ever
+/// do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventHash(u64);
 
@@ -18,7 +19,7 @@ impl EventHash {
         self.0 ^= self.0 >> 32;
     }
 
-    /// The hash so far.
+    /// Returns the hash so far.
     #[must_use]
     pub(crate) fn value(self) -> u64 {
         self.0

@@ -1,42 +1,44 @@
-//! What happened, as far as invariants are judged by it.
+//! The record of a run, by which invariants are judged.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use lock_core::Token;
 
-use super::marks::{Mark, Marks};
+use super::coverage::{Coverage, Mark};
 use super::plan::Plan;
 use super::server::ServerId;
 use super::tasks::ClientId;
 
-/// The most servers of one simulation.
+/// The most servers that a simulation can have.
 pub(crate) const MAX_SERVERS: usize = 16;
 
-/// What a client was told by one server about one attempt to acquire.
+/// What one server answered to one attempt to acquire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
-    /// Nothing: it was not asked, or nothing came back.
+pub enum Vote {
+    /// No answer: it was not asked, or has not answered.
     #[default]
     Nothing,
-    /// Yes.
+    /// It granted the lock.
     Granted,
-    /// No.
+    /// It refused the lock.
     Refused,
     /// The call failed.
     Failed,
 }
 
-/// What went on between one attempt and one server.
+/// What happened between one attempt and one server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dealing {
-    pub(crate) told: Told,
-    pub(crate) told_at: Duration,
+pub(crate) struct NodeFacts {
+    pub(crate) vote: Vote,
+    pub(crate) voted_at: Duration,
     pub(crate) asked: u16,
     pub(crate) releases: u16,
     pub(crate) is_owed: bool,
     pub(crate) is_late: bool,
+    /// An acquire failed, and may set the key later, behind all releases that the client knows of.
+    pub(crate) is_doubtful: bool,
     pub(crate) extends: u16,
 }
 
@@ -48,31 +50,31 @@ pub(crate) struct AttemptFacts {
     pub(crate) token: Token,
     /// The true moment of its first command.
     pub(crate) started: Duration,
-    pub(crate) dealings: [Dealing; MAX_SERVERS],
-    /// Who has to see to it that no key is left; nobody while it is under way as a lease, or was
-    /// forgotten.
+    pub(crate) nodes: [NodeFacts; MAX_SERVERS],
+    /// The client that has to see to it that no key is left; `None` while the lock is under way as
+    /// a lease, or was forgotten.
     pub(crate) owner: Option<ClientId>,
     /// When its guard ended: released, dropped, or made a lease.
     pub(crate) ended_at: Option<Duration>,
-    /// It is not extended automatically after that; `None` if it never is.
+    /// After this moment it is not extended automatically; `None` if it never is.
     pub(crate) extends_until: Option<Duration>,
-    /// Until when it was valid for who made a lease of it.
+    /// The end of its validity when it became a lease.
     pub(crate) leased_until: Option<Duration>,
     /// A quorum of nodes has confirmed its release.
     pub(crate) is_released: bool,
 }
 
 impl AttemptFacts {
-    /// The key that stands for all.
+    /// Returns the key that stands for all keys.
     pub(crate) fn key(&self) -> &[u8] {
         self.keys.first().map_or(&[], |key| key)
     }
 }
 
-/// A lock that somebody believes to hold.
+/// A lock that a client believes to hold.
 #[derive(Clone, Debug)]
 pub struct Hold {
-    /// Who.
+    /// The client.
     pub client: ClientId,
     /// The lock's key.
     pub key: Vec<u8>,
@@ -82,14 +84,14 @@ pub struct Hold {
     pub asked_at: Duration,
     /// The true moment at which the guard was handed out.
     pub acquired_at: Duration,
-    /// Until when the holder believes in it, in true time.
+    /// The true moment up to which the holder believes in it.
     pub believed_until: Duration,
-    /// When it was given back, if it was.
+    /// The true moment at which it was given back, if it was.
     pub ended_at: Option<Duration>,
 }
 
 impl Hold {
-    /// When the belief ended, in true time.
+    /// Returns the true moment at which the belief ended.
     #[must_use]
     pub fn end(&self) -> Duration {
         self.ended_at
@@ -97,22 +99,22 @@ impl Hold {
     }
 }
 
-/// A server lost keys, or moved their ends.
+/// A server lost keys, or ended them early.
 #[derive(Clone, Copy, Debug)]
-pub struct Forgetting {
-    /// When.
+pub struct DataLoss {
+    /// The true moment.
     pub at: Duration,
-    /// Which server.
+    /// The server.
     pub server: ServerId,
 }
 
-/// What came of a call to acquire.
+/// The result of a call to acquire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallResult {
     Acquired,
-    /// With what its error says that the nodes said; empty if there was no error.
-    Contended(Vec<Told>),
-    Unavailable(Vec<Told>),
+    /// With the answers of the nodes by its error; empty if there was no error.
+    Contended(Vec<Vote>),
+    Unavailable(Vec<Vote>),
     TooSlow,
     Cancelled,
     ShutDown,
@@ -123,14 +125,14 @@ pub(crate) enum CallResult {
 #[derive(Clone, Debug)]
 pub(crate) struct CallFacts {
     pub(crate) client: ClientId,
-    /// In the order of their bytes.
+    /// Sorted by their bytes.
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
     pub(crate) result: CallResult,
 }
 
-/// What came of a tick for one client.
+/// The result of a tick for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TickResult {
     Ran,
@@ -148,7 +150,7 @@ pub(crate) struct TickFacts {
     pub(crate) ended: Duration,
 }
 
-/// A key that should not be there any more.
+/// A key that should be gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) server: ServerId,
@@ -162,11 +164,11 @@ pub(crate) struct Leftover {
 pub struct Violation {
     /// The invariant's name.
     pub invariant: &'static str,
-    /// What was seen.
+    /// What was observed.
     pub text: String,
 }
 
-/// All that is remembered of a run.
+/// All that is remembered of a run. Times are true moments since the run began.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Ledger {
@@ -177,25 +179,25 @@ pub struct Ledger {
     pub(crate) leftovers: Vec<Leftover>,
     /// The tokens of locks that may outlive their release.
     pub(crate) kept: HashSet<Token>,
-    /// Ticks that come when nothing is wrong any more, in milliseconds since the epoch.
+    /// Ticks after the end of all faults, in milliseconds since the epoch.
     pub(crate) quiet_ticks: Vec<u64>,
     pub(crate) peak_tasks: usize,
     pub(crate) peak_in_flight: usize,
     /// All beliefs.
     pub holds: Vec<Hold>,
-    /// All forgetting.
-    pub forgettings: Vec<Forgetting>,
-    /// What was found wrong while it happened.
+    /// All losses of data.
+    pub data_losses: Vec<DataLoss>,
+    /// Violations that were noticed as they happened.
     pub violations: Vec<Violation>,
-    /// What happened how often.
-    pub marks: Marks,
+    /// What happened, and how often.
+    pub coverage: Coverage,
     /// Whether a clock left its bounds, so that nothing can be promised.
     pub clocks_failed: bool,
 }
 
 impl Ledger {
     pub(crate) fn mark(&mut self, mark: Mark) {
-        self.marks.add(mark);
+        self.coverage.add(mark);
     }
 
     pub(crate) fn violation(&mut self, invariant: &'static str, text: String) {
@@ -206,18 +208,18 @@ impl Ledger {
         self.attempts.get(*self.by_token.get(token)?)
     }
 
-    /// The attempt whose token has this text: mostly one of the last.
+    /// Returns the attempt whose token has this text: mostly one of the last.
     pub(crate) fn attempt_of(&self, token: &str) -> Option<&AttemptFacts> {
         let is_it = |attempt: &&AttemptFacts| attempt.token.as_str() == token;
         self.attempts.iter().rev().find(is_it)
     }
 
-    /// The attempt of a guard that was handed out.
+    /// Returns the attempt of a guard that was handed out.
     pub(crate) fn known(&mut self, token: &Token) -> Option<&mut AttemptFacts> {
         self.attempts.get_mut(*self.by_token.get(token)?)
     }
 
-    /// The attempt with a token, which a command to some server has just named.
+    /// Returns the attempt with a token, which may be new: a command has just named it.
     pub(crate) fn attempt_mut(
         &mut self,
         client: ClientId,
@@ -233,7 +235,7 @@ impl Ledger {
                 keys: keys.iter().map(|key| key.to_vec()).collect(),
                 token,
                 started: now,
-                dealings: [Dealing::default(); MAX_SERVERS],
+                nodes: [NodeFacts::default(); MAX_SERVERS],
                 owner: Some(client),
                 ended_at: None,
                 extends_until: None,
@@ -244,23 +246,23 @@ impl Ledger {
         &mut self.attempts[index]
     }
 
-    /// Whether clocks stayed within their bounds, and no more servers forgot in any two ttls than
-    /// exclusion survives.
+    /// Returns whether clocks stayed within their bounds, and in any two ttls no more servers
+    /// forgot keys than exclusion survives.
     #[must_use]
     pub fn is_within_budget(&self, plan: &Plan) -> bool {
-        let is_fine = |forgetting: &Forgetting| {
-            let to = forgetting.at.saturating_add(plan.ttl * 2);
-            self.forgetful(forgetting.at, to) <= plan.survives_forgetful()
+        let is_fine = |loss: &DataLoss| {
+            let to = loss.at.saturating_add(plan.ttl * 2);
+            self.forgetful(loss.at, to) <= plan.survives_forgetful()
         };
-        !self.clocks_failed && self.forgettings.iter().all(is_fine)
+        !self.clocks_failed && self.data_losses.iter().all(is_fine)
     }
 
-    /// How many servers forgot something in this span of true time.
+    /// Returns how many servers forgot keys in this span of true time.
     #[must_use]
     pub fn forgetful(&self, from: Duration, to: Duration) -> usize {
-        let during = |forgetting: &&Forgetting| (from..=to).contains(&forgetting.at);
-        let servers = self.forgettings.iter().filter(during);
-        let set = servers.fold(0_u64, |set, forgetting| set | (1 << forgetting.server.0));
+        let during = |loss: &&DataLoss| (from..=to).contains(&loss.at);
+        let servers = self.data_losses.iter().filter(during);
+        let set = servers.fold(0_u64, |set, loss| set | (1 << loss.server.0));
         set.count_ones() as usize
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_core::{Lease, LockGuard, LockRequest, Loss, ResumeError, Token};
 
-use super::ledger::{AttemptFacts, Told};
-use super::marks::Mark;
+use super::coverage::Mark;
+use super::ledger::{AttemptFacts, Vote};
 use super::tasks::ClientId;
 use super::world::World;
 
@@ -19,7 +19,7 @@ impl World {
         self.ledger.violation(invariant, text);
     }
 
-    /// A guard was handed out: says until when its lock may be extended automatically.
+    /// Records until when the lock of a new guard may be extended automatically.
     pub(crate) fn begin_life(&mut self, client: ClientId, token: &str, request: &LockRequest) {
         let clock = self.clients[client.0].monotonic;
         let max_hold = request
@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    /// The lock is extended beside that, at any time.
+    /// Records that the holder extends the lock too, at any time.
     pub(crate) fn extends_by_hand(&mut self, token: &str) {
         let token = self.ledger.attempt_of(token).map(|attempt| attempt.token);
         if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// An extension is being sent.
+    /// Judges an extension that is being sent.
     pub(crate) fn judge_renewal(&mut self, client: ClientId, token: Token) {
         let now = self.now;
         let paused_until = self.clients[client.0].paused_until;
@@ -61,7 +61,7 @@ impl World {
             let text = "it extends a lock that it has given back";
             return self.wrong("renewal", client, text);
         }
-        // Who was stopped at that moment may be late, and who has no clock knows no moment.
+        // A client that was paused at that moment may be late.
         let is_over = |until: &Duration| *until < now && paused_until < *until;
         if attempt.extends_until.as_ref().is_some_and(is_over) && !clocks_failed {
             let text = "it extends a lock that has been held for the longest time";
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// A holder was told that the lock is lost.
+    /// Judges that a holder was told of a loss.
     pub(crate) fn judge_loss(&mut self, holds: &Range<usize>, loss: Loss, ttl: Duration) {
         let now = self.now;
         let hold = self.ledger.holds[holds.start].clone();
@@ -83,7 +83,7 @@ impl World {
         }
         let mut tokens = self.ledger.holds[holds.clone()].iter();
         if tokens.any(|hold| hold.token.is_none()) {
-            // Of several that were acquired one by one it may be any.
+            // If several locks were acquired one by one, any of them may be lost.
             return;
         }
         let Some(attempt) = hold.token.and_then(|token| self.ledger.attempt(&token)) else {
@@ -114,13 +114,13 @@ impl World {
     }
 
     fn forgetful_since(&self, from: Duration) -> u64 {
-        let since = self.ledger.forgettings.iter();
-        let since = since.filter(|forgetting| forgetting.at >= from);
-        since.fold(0, |set, forgetting| set | (1 << forgetting.server.0))
+        let since = self.ledger.data_losses.iter();
+        let since = since.filter(|loss| loss.at >= from);
+        since.fold(0, |set, loss| set | (1 << loss.server.0))
     }
 
-    /// How many servers hold all keys of a lock, are known to, and have answered its owner each
-    /// time since then.
+    /// Returns how many servers hold all keys of a lock, as its owner knows, and have answered the
+    /// owner each time since this moment.
     fn holding_well(&mut self, attempt: &AttemptFacts, but: u64, since: Duration) -> usize {
         let now = self.now;
         let owner = attempt.owner.unwrap_or(attempt.client);
@@ -129,7 +129,7 @@ impl World {
             let id = self.endpoint_id(owner, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
             let is_well = endpoint.has_answered && endpoint.failed_at < since;
-            let is_known = attempt.dealings[number].told == Told::Granted;
+            let is_known = attempt.nodes[number].vote == Vote::Granted;
             let server = &mut self.servers[number];
             let mut keys = attempt.keys.iter();
             count += usize::from(
@@ -142,7 +142,7 @@ impl World {
         count
     }
 
-    /// The guard became a lease.
+    /// Records that the guard became a lease.
     pub(crate) fn hand_over(&mut self, holds: &Range<usize>) {
         let hold = self.ledger.holds[holds.start].clone();
         self.mark(Mark::HandedOver);
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Somebody is about to extend a lock that was handed over.
+    /// Records that a client is about to resume a lock that was handed over.
     pub(crate) fn begin_resume(&mut self, lease: &Lease) -> Option<AttemptFacts> {
         let token = self.ledger.attempt_of(lease.token())?.token;
         let attempt = self.ledger.known(&token)?;
@@ -162,7 +162,7 @@ impl World {
         Some(before)
     }
 
-    /// What came of that.
+    /// Judges the result.
     pub(crate) fn judge_resume(
         &mut self,
         client: ClientId,
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// The client shuts its lock down: it holds nothing from now on.
+    /// Records that the client shuts its lock down: it holds nothing from now on.
     pub(crate) fn shut_down(&mut self, client: ClientId) -> Duration {
         let now = self.now;
         self.clients[client.0].shut_at.get_or_insert(now);
@@ -225,7 +225,7 @@ impl World {
         now
     }
 
-    /// Something was acquired: not after a shutdown.
+    /// Judges that a lock was acquired: not after a shutdown.
     pub(crate) fn judge_shutdown(&mut self, client: ClientId, what: &str) {
         let now = self.now;
         if self.clients[client.0].shut_at.is_some_and(|at| at < now) {
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// A shutdown that began then says that all is released.
+    /// Judges a shutdown that says that all locks are released.
     pub(crate) fn judge_shutdown_end(
         &mut self,
         client: ClientId,
@@ -242,7 +242,7 @@ impl World {
         within: Duration,
     ) {
         let now = self.now;
-        // It does not wait for the last nodes beyond that time.
+        // Beyond this time it does not wait for the last nodes.
         if now - began >= within.mul_f64(0.9) {
             return;
         }
@@ -259,8 +259,8 @@ impl World {
                 let Some(attempt) = self.ledger.attempt(&fact.token) else {
                     continue;
                 };
-                let dealing = &attempt.dealings[number];
-                let is_excused = dealing.is_owed || dealing.told == Told::Failed;
+                let node = &attempt.nodes[number];
+                let is_excused = node.is_owed || node.is_doubtful;
                 if attempt.owner == Some(client) && !is_excused {
                     let key = String::from_utf8_lossy(&key);
                     let text = format!("it has shut down, and node {number} has its key {key}");

@@ -1,32 +1,37 @@
 //! A deterministic simulator for distributed locks.
 //!
 //! The code under test is production code, unchanged: [`Sim`] gives it a
-//! [`Runtime`](lock_core::Runtime) and [`RedisNode`](lock_core::RedisNode)s whose time, chance,
-//! network and servers come from a seed. A simulation of minutes with dozens of faults takes
-//! milliseconds, and the same seed does the same again.
+//! [`Runtime`](lock_core::Runtime) whose time and chance come from a seed, and
+//! [`ClientNode`](lock_core::backend::ClientNode)s over a simulated network, with the real keeper
+//! of connections. A simulation of minutes with dozens of faults takes milliseconds, and the same
+//! seed does the same again.
 //!
-//! - [`Sim`] is a world to build tests of your own in.
-//! - [`run_seed`] makes a world of a seed, with faults, a [`Workload`] and judges
-//!   ([`Invariant`]); [`Scenario`] says what of that is yours.
+//! - [`Sim`] is a world for tests of your own.
+//! - [`run_seed`] runs a seed: a world with faults and a [`Workload`], judged by [`Invariant`]s. A
+//!   [`Scenario`] takes locks, workloads and invariants of your own.
 
 mod belief;
-mod calling;
 mod calls;
 mod campaign;
 mod chance;
+mod client;
 mod clock;
+mod coverage;
+mod cx;
 mod dropping;
 mod facts;
 mod fault;
 mod hash;
+mod inject;
 mod ledger;
 mod life;
-mod marks;
+mod locking;
 mod mutant;
 mod nemesis;
 mod network;
 mod node;
 mod operation;
+mod outcome;
 mod plan;
 mod queue;
 mod run;
@@ -36,8 +41,6 @@ mod server_fault;
 mod shared;
 mod shrink;
 mod simulation;
-mod stage;
-mod strike;
 mod tasks;
 mod trace;
 mod tracked;
@@ -49,32 +52,34 @@ pub mod workload;
 
 pub use campaign::{Campaign, Tally};
 pub use chance::Chance;
+pub use client::SimClient;
+pub use coverage::{Coverage, Mark};
+pub use cx::WorkloadCx;
 pub use dropping::drop_at_poll;
-pub use fault::{FaultKind, Strike};
+pub use fault::{Fault, FaultKind};
 pub use invariant::Invariant;
-pub use ledger::{Forgetting, Hold, Ledger, Told, Violation};
-pub use marks::{Mark, Marks};
+pub use ledger::{DataLoss, Hold, Ledger, Violation, Vote};
 pub use mutant::{Bias, MUTANTS, Mutant};
 pub use node::SimNode;
+pub use outcome::Outcome;
 pub use plan::Plan;
-pub use scenario::{MakeLock, Outcome, Scenario, run_seed};
+pub use scenario::{MakeLock, Scenario, run_seed};
 pub use server::ServerId;
 pub use server_fault::ServerFault;
 pub use shrink::shrink;
 pub use simulation::Sim;
-pub use stage::{Seat, Stage};
 pub use tasks::ClientId;
-pub use tracked::Tracked;
+pub use tracked::TrackedGuard;
 pub use workload::Workload;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what no other thread uses. A panic of a task elsewhere leaves nothing half-done.
+/// Locks a mutex that no other thread uses. A task that panics elsewhere leaves nothing half-done.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The page's program must do what the page says.
+/// The program on the page must do what the page says.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/simulator.md")]
 struct Page;

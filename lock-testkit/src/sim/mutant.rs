@@ -1,25 +1,26 @@
-//! Ways in which the engine can be made to misbehave, and who shall notice.
+//! Ways in which the engine and the keeper of connections can be made to misbehave, and the
+//! invariants that must notice.
 
 use super::fault::FaultKind;
 use super::plan::Plan;
 
-/// A way to misbehave, compiled into the engine with `--cfg lock_mutants`.
+/// A way to misbehave, compiled into `lock-core` with `--cfg lock_mutants`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Mutant {
     /// Its name.
     pub name: &'static str,
-    /// The invariant that is meant to notice.
+    /// The invariant that must notice.
     pub killed_by: &'static str,
-    /// What its seeds lean towards, since it shows too rarely in those of a campaign.
+    /// What its seeds lean towards, if it shows too rarely in those of a campaign.
     pub bias: Bias,
 }
 
-/// What the plans of seeds lean towards.
+/// What the plans of seeds lean towards, so that rare events meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bias {
-    /// Nothing: the seeds of a campaign.
+    /// No lean: the seeds of a campaign.
     #[default]
     None,
     /// One workload, with the faults of the seed.
@@ -29,7 +30,7 @@ pub enum Bias {
 }
 
 impl Bias {
-    /// The plan of a seed, leaning.
+    /// Returns the plan of a seed with this lean.
     #[must_use]
     pub fn plan(self, seed: u64) -> Plan {
         let plan = Plan::new(seed);
@@ -40,7 +41,7 @@ impl Bias {
         }
     }
 
-    /// In words.
+    /// Returns the lean in words.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -81,7 +82,7 @@ const STALLING: Bias = Bias::Faults(
     &[FaultKind::Stall, FaultKind::PartitionRequests],
 );
 
-/// What goes on for long enough that it must be extended, or told that it was not.
+/// Locks that are held for so long that they must be extended, or lost.
 const RENEWING: Bias = Bias::Workload("renewing");
 const LOSING_LOCKS: Bias = Bias::Workload("losing");
 const PAIRING: Bias = Bias::Workload("pairing");
@@ -96,6 +97,11 @@ const CONNECTING: Bias = Bias::Faults("renewing", &[FaultKind::Partition, FaultK
 
 /// Releases that overtake extensions.
 const OVERTAKING: Bias = Bias::Faults("losing", &[FaultKind::Lag, FaultKind::LoseRequests]);
+
+/// Acquires that run when their connection has been replaced; the last ones in doubt end after
+/// that.
+const REPLACED: Bias = Bias::Faults("pairing", &[FaultKind::Lag]);
+const REPLACED_EARLY: Bias = Bias::Faults("contending", &[FaultKind::Lag, FaultKind::LoseRequests]);
 
 /// All mutants.
 pub const MUTANTS: &[Mutant] = &[
@@ -145,4 +151,9 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("shutdown-forgets-dropped", "shutdown", SHUTTING),
     mutant("shutdown-forgets-attempts", "shutdown", Bias::None),
     mutant("shutdown-forgets-resumed", "shutdown", SHUTTING),
+    mutant("undos-forgotten", "leftovers", REPLACED),
+    mutant("late-undos-forgotten", "leftovers", REPLACED_EARLY),
+    mutant("hung-connections-kept", "liveness", Bias::None),
+    mutant("waiting-calls-in-any-order", "sending", Bias::None),
+    mutant("waiting-calls-sent-late", "sending", Bias::None),
 ];

@@ -1,16 +1,16 @@
-//! Whoever makes things go wrong.
+//! Injects the faults of a run.
 
 use std::time::Duration;
 
 use super::chance::Chance;
-use super::fault::{FaultKind, Strike};
-use super::network::NetworkRules;
+use super::fault::{Fault, FaultKind};
+use super::network::rules::NetworkRules;
 use super::plan::Plan;
 use super::server::ServerId;
 use super::tasks::ClientId;
 use super::world::World;
 
-/// Strikes at random moments until the plan's duration is over; then everything works again.
+/// Injects faults at random moments until the plan's duration is over. Then everything works again.
 #[derive(Clone, Debug)]
 pub(crate) struct Nemesis {
     chance: Chance,
@@ -54,12 +54,12 @@ impl Nemesis {
             return;
         }
         world.at(at, move |world| {
-            self.strike(world);
+            self.inject(world);
             self.plan_next(world);
         });
     }
 
-    fn strike(&mut self, world: &mut World) {
+    fn inject(&mut self, world: &mut World) {
         let Some(kind) = self.chance.pick(&self.kinds).copied() else {
             return;
         };
@@ -76,7 +76,7 @@ impl Nemesis {
         if servers == 0 || (kind == FaultKind::KillClient && !may_kill(world, client)) {
             return;
         }
-        world.strike(Strike {
+        world.inject(Fault {
             kind,
             server,
             client,
@@ -85,7 +85,7 @@ impl Nemesis {
     }
 }
 
-/// Somebody must be left to work.
+/// Returns whether enough clients are left to work without this one.
 fn may_kill(world: &World, client: ClientId) -> bool {
     let alive = world
         .clients

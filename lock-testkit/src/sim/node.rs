@@ -1,4 +1,4 @@
-//! A client's node, with the ledger's accounts around it.
+//! [`SimNode`]: a client's node, with the ledger's record around it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +8,24 @@ use async_trait::async_trait;
 use lock_core::backend::ClientNode;
 use lock_core::node::{Command, NodeError, RedisNode, Reply, Subscription};
 
-use super::network::{EndpointId, SimClient};
+use super::network::{EndpointId, NetworkClient};
 use super::shared::{ClientRuntime, Shared};
 
-/// A client's node: what a backend is in production.
+/// A client's node for one server: a [`ClientNode`], as backends are, over the simulated network.
 ///
-/// It is a [`ClientNode`], the keeper of connections that backends stand on, over the simulated
-/// network. So each client has one connection to each server, and replaced ones beside it for a
-/// while. Clones are the same node.
+/// Each client keeps one connection to each server; connections that were replaced live on beside
+/// it for a while. Clones share the connection.
 #[derive(Clone)]
 pub struct SimNode {
     shared: Arc<Shared>,
     id: EndpointId,
-    inner: Arc<ClientNode<SimClient>>,
+    inner: Arc<ClientNode<NetworkClient>>,
 }
 
 impl SimNode {
     pub(crate) fn new(shared: &Arc<Shared>, id: EndpointId) -> Self {
         let runtime = ClientRuntime::of_connections(shared, id.client);
-        let inner = ClientNode::new(SimClient::new(shared, id)).runtime(Arc::new(runtime));
+        let inner = ClientNode::new(NetworkClient::new(shared, id)).runtime(Arc::new(runtime));
         Self {
             shared: Arc::clone(shared),
             id,

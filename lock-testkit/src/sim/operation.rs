@@ -1,9 +1,9 @@
-//! What operations name.
+//! The keys and locks that operations name.
 
 use lock_core::Token;
 use lock_core::node::{Command, Operation};
 
-/// The keys of an operation.
+/// Returns the keys of an operation.
 pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
     match operation {
         Operation::AcquireAll { keys, .. } | Operation::ReleaseAll { keys, .. } => {
@@ -14,7 +14,8 @@ pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
     }
 }
 
-/// The locks that a command is about, each by its token and its keys. An extension is for many.
+/// Returns the locks that an operation is about, each by its token and its keys. An extension is
+/// about many.
 pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
     match operation {
         Operation::Acquire { token, .. }
@@ -36,7 +37,7 @@ pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
     }
 }
 
-/// Whether the source of its script goes with it.
+/// Returns whether the command carries the source of its script.
 pub(crate) fn has_source(command: &Command) -> bool {
     let is_plain = matches!(command.operation(), Operation::Acquire { .. });
     !is_plain
@@ -46,7 +47,7 @@ pub(crate) fn has_source(command: &Command) -> bool {
             .is_some_and(|word| &**word == b"EVAL")
 }
 
-/// Whether it sets keys.
+/// Returns whether the operation sets keys.
 pub(crate) fn is_acquire(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -56,7 +57,7 @@ pub(crate) fn is_acquire(operation: &Operation) -> bool {
     )
 }
 
-/// Whether it gives keys back.
+/// Returns whether the operation gives keys back.
 pub(crate) fn is_release(operation: &Operation) -> bool {
     matches!(
         operation,

@@ -1,49 +1,49 @@
-//! What a seed stands for.
+//! [`Plan`]: the shape of a run.
 
 use std::time::Duration;
 
 use super::chance::Chance;
 use super::fault::FaultKind;
-use super::network::NetworkRules;
+use super::network::rules::NetworkRules;
 
-/// The shape of one simulation, all of it from the seed.
+/// The shape of a run, all of it chosen by the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// A number that chooses the workload, unless one is named.
+    /// A number that chooses the workload, unless `workload_named` does.
     pub workload: u64,
-    /// The name of the workload.
+    /// The name of the workload, if one was asked for.
     pub workload_named: Option<&'static str>,
-    /// How many servers.
+    /// The number of servers.
     pub servers: usize,
-    /// How many must agree.
+    /// How many of them must agree.
     pub quorum: usize,
-    /// How many client processes.
+    /// The number of client processes.
     pub clients: usize,
-    /// How many resources they compete for.
+    /// The number of resources that they compete for.
     pub resources: usize,
-    /// The usual ttl.
+    /// The ttl of most locks.
     pub ttl: Duration,
-    /// By which share the rates of clocks may differ.
+    /// The drift factor of the lock: by which share the rates of clocks may differ.
     pub drift_factor: f64,
-    /// How far the rates of the servers' and of the clients' clocks are off, in parts per billion.
+    /// How much too fast the servers' clocks run, in parts per billion.
     pub server_rate_ppb: i64,
-    /// The same for clients.
+    /// How much too fast the clients' clocks run, in parts per billion.
     pub client_rate_ppb: i64,
     /// Whether these rates are within what the drift factor allows.
     pub rates_are_fine: bool,
-    /// How far wall clocks of clients are off at most.
+    /// The most by which the clients' wall clocks are off.
     pub skew: Duration,
-    /// The kinds of faults that there are.
+    /// The kinds of faults that are injected.
     pub faults: Vec<FaultKind>,
-    /// Only so many servers ever forget; the whole number of them if none is spared.
+    /// The number of servers that may ever forget keys.
     pub forgetful_servers: usize,
-    /// The mean pause between faults, and how long they last at most.
+    /// The mean pause between faults.
     pub fault_every: Duration,
     /// The longest that a fault lasts.
     pub fault_lasts: Duration,
-    /// How long work and faults go on.
+    /// How long work and faults go on, in true time.
     pub duration: Duration,
     pub(crate) rules: NetworkRules,
 }
@@ -51,7 +51,7 @@ pub struct Plan {
 const MS: Duration = Duration::from_millis(1);
 
 impl Plan {
-    /// The plan of a seed.
+    /// Makes the plan of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         // A generator apart from the world's, so that leaving out a fault leaves the rest alone.
@@ -93,8 +93,8 @@ impl Plan {
         plan
     }
 
-    /// The most servers that may forget within a lock's life without harm to exclusion: two
-    /// quorums share so many servers less one.
+    /// Returns how many servers may forget keys within a lock's life without harm to exclusion: one
+    /// less than any two quorums share.
     #[must_use]
     pub fn survives_forgetful(&self) -> usize {
         (2 * self.quorum).saturating_sub(self.servers + 1)
@@ -163,15 +163,15 @@ impl Plan {
         }
     }
 
-    /// The node timeout that the lock chooses by itself.
+    /// Returns the node timeout that the lock chooses by itself.
     #[must_use]
     pub fn node_timeout(&self) -> Duration {
         (self.ttl / 10).min(100 * MS)
     }
 
-    /// The most calls that may be in flight at once from one client to one server, and the most
-    /// tasks of a client: what its workers can send in the time a server has to answer, at two
-    /// commands for a round trip, and some releases that are owed.
+    /// Returns the most calls that may be in flight at once from one client to one server, and the
+    /// most tasks of a client. It is what its workers can send in the time that a server has to
+    /// answer, at two commands for a round trip, and some releases that are owed.
     pub(crate) fn most_at_once(&self) -> usize {
         const WORKERS: u128 = 2;
         let round_trip = self.rules.usual.as_nanos() / 2;
@@ -179,14 +179,14 @@ impl Plan {
         usize::try_from(100 + 2 * WORKERS * rounds).unwrap_or(usize::MAX)
     }
 
-    /// The same plan with another workload.
+    /// Returns the same plan with another workload.
     #[must_use]
     pub fn with_workload(mut self, name: &'static str) -> Self {
         self.workload_named = Some(name);
         self
     }
 
-    /// The same plan with these faults and no others.
+    /// Returns the same plan with these faults and no others.
     #[must_use]
     pub fn with_faults(mut self, kinds: &[FaultKind]) -> Self {
         self.faults = kinds.to_vec();
@@ -195,7 +195,7 @@ impl Plan {
         self
     }
 
-    /// The same plan without some kinds of faults.
+    /// Returns the same plan without these kinds of faults.
     #[must_use]
     pub fn without(mut self, kinds: &[FaultKind]) -> Self {
         self.faults.retain(|kind| !kinds.contains(kind));

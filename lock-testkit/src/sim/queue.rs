@@ -1,4 +1,4 @@
-//! What is going to happen, by true time.
+//! The events to come, by true time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use futures::channel::oneshot;
 use super::network::{Dial, EndpointId};
 use super::world::World;
 
-/// Something that happens at a moment.
+/// An event that happens at a moment.
 pub(crate) enum Event {
     /// A timer of a client has run out.
     Timer(oneshot::Sender<()>),
@@ -18,14 +18,14 @@ pub(crate) enum Event {
     Request(usize),
     /// The next reply of a link reaches the client.
     Reply(usize),
-    /// A connect comes to its end, or to its next look.
+    /// A connect succeeds or fails, or waits on.
     Connect(EndpointId, Dial),
-    /// Anything else.
+    /// Any other change of the world.
     Act(Box<dyn FnOnce(&mut World) + Send>),
 }
 
 impl Event {
-    /// A number for the hash of events.
+    /// Returns a number for the hash of events.
     pub(crate) fn code(&self) -> u64 {
         match self {
             Self::Timer(_) => 1,
@@ -43,7 +43,8 @@ impl fmt::Debug for Event {
     }
 }
 
-/// Events in the order in which they happen; those of one moment in the order of their coming.
+/// Events in the order in which they happen; those of one moment in the order in which they were
+/// pushed.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Entry>,

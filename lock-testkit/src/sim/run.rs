@@ -1,35 +1,36 @@
-//! One seed, from the first moment to the judgement.
+//! The run of one plan, from the first moment to the verdict.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use lock_core::{AcquireError, LockRequest};
 
+use super::client::SimClient;
+use super::coverage::Mark;
+use super::cx::WorkloadCx;
 use super::invariant::{self, Invariant};
-use super::ledger::{AttemptFacts, CallResult, Ledger, Leftover, Told};
-use super::marks::Mark;
+use super::ledger::{AttemptFacts, CallResult, Ledger, Leftover, Vote};
+use super::outcome::Outcome;
 use super::plan::Plan;
-use super::scenario::Outcome;
 use super::server::ServerId;
 use super::simulation::Sim;
-use super::stage::{Seat, Stage};
 use super::tasks::ClientId;
 use super::workload::pairing::RESOURCES;
 
-/// How long after all work and all faults everything must be tidy: releases that are owed are sent
-/// again at least once a second, and a connect takes a second at most.
+/// How long after the end of all work and faults the keys must be gone: releases that are owed are
+/// sent again at least once a second, and a connect takes hardly more than a second.
 const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// A run under way.
 pub(crate) struct Run {
     pub(crate) sim: Sim,
-    pub(crate) stage: Stage,
+    pub(crate) cx: WorkloadCx,
 }
 
 impl Run {
     /// Lets faults and work go on to their end.
     pub(crate) fn work(&mut self) {
-        let plan = &self.stage.plan;
+        let plan = &self.cx.plan;
         self.sim.run_until(plan.duration);
         let limit = plan.duration + plan.ttl * 5 + Duration::from_secs(150);
         while self.sim.shared.world().workers > 0 {
@@ -79,23 +80,24 @@ impl Run {
         }
     }
 
-    /// Every client that is alive must get every lock, once what may be left has ended.
+    /// Checks that every client that is alive gets every lock, once the keys that may be left have
+    /// ended.
     pub(crate) fn probe(&mut self) {
         let left = self.longest_left();
         self.sim.run_for(left + Duration::from_millis(10));
-        let plan = self.stage.plan.clone();
+        let plan = self.cx.plan.clone();
         let bound = Duration::from_secs(2) + plan.node_timeout() * 10;
-        for seat in self.stage.seats.clone() {
-            if self.is_gone(seat.client) {
+        for client in self.cx.clients.clone() {
+            if self.is_gone(client.id) {
                 continue;
             }
             for resource in 0..plan.resources {
-                let seat = seat.clone();
+                let client = client.clone();
                 let request = LockRequest::new(format!("lock-{resource}")).max_wait(bound);
-                self.stage.work(&seat.clone(), async move {
-                    match seat.locks.acquire(&request).await {
+                client.clone().spawn(async move {
+                    match client.locks.acquire(&request).await {
                         Ok(guard) => drop(guard.release().await),
-                        Err(error) => seat.no_lock(&error),
+                        Err(error) => client.no_lock(&error),
                     }
                 });
                 self.sim.run_for(bound * 2);
@@ -109,20 +111,20 @@ impl Run {
         self.look_for_loose_ends();
     }
 
-    /// All clients want all locks together, each in another order: nobody may wait for ever.
+    /// Lets all clients acquire all locks together, each in another order: none may wait for ever.
     fn probe_together(&mut self) {
-        let plan = &self.stage.plan;
+        let plan = &self.cx.plan;
         let bound = Duration::from_secs(10) + plan.node_timeout() * 100;
         let (ttl, work) = (plan.ttl.max(bound), plan.node_timeout());
-        for (number, seat) in self.stage.seats.iter().enumerate() {
-            if self.is_gone(seat.client) {
+        for (number, client) in self.cx.clients.iter().enumerate() {
+            if self.is_gone(client.id) {
                 continue;
             }
             let mut resources = RESOURCES;
             resources.rotate_left(number % RESOURCES.len());
             let request = LockRequest::many(resources).ttl(ttl).max_wait(bound);
-            let worker = seat.clone();
-            seat.work(async move {
+            let worker = client.clone();
+            client.spawn(async move {
                 match worker.locks.acquire(&request).await {
                     Ok(guard) => {
                         worker.sleep(work).await;
@@ -135,7 +137,7 @@ impl Run {
         self.sim.run_for(bound * 2);
     }
 
-    /// Whether the client cannot acquire anything any more.
+    /// Returns whether the client cannot acquire any lock any more.
     fn is_gone(&self, client: ClientId) -> bool {
         let world = self.sim.shared.world();
         let client = &world.clients[client.0];
@@ -150,19 +152,20 @@ impl Run {
         left.map(|(_, _, left)| left).max().unwrap_or_default()
     }
 
-    /// Tasks and calls that never come to their end.
+    /// Looks for tasks, calls and connections that never end.
     fn look_for_loose_ends(&self) {
-        let seats = &self.stage.seats;
-        let mut alive = seats.iter().map(|seat| self.sim.tasks_alive(seat.client));
+        let clients = &self.cx.clients;
+        let mut alive = clients.iter().map(|client| self.sim.tasks_alive(client.id));
         if alive.any(|alive| alive > 0) {
-            // Whoever extends locks looks once more, a third of the longest ttl later at most.
-            self.sim.run_for(self.stage.plan.ttl);
+            // The task that extends locks looks once more, a third of the longest ttl later at
+            // most.
+            self.sim.run_for(self.cx.plan.ttl);
         }
-        for seat in &self.stage.seats {
-            let alive = self.sim.tasks_alive(seat.client);
-            let is_dead = self.sim.shared.world().clients[seat.client.0].is_dead;
+        for client in &self.cx.clients {
+            let alive = self.sim.tasks_alive(client.id);
+            let is_dead = self.sim.shared.world().clients[client.id.0].is_dead;
             if alive > 0 && !is_dead {
-                let client = seat.client.0;
+                let client = client.id.0;
                 self.violation("bounds", format!("{alive} tasks of client {client} go on"));
             }
         }
@@ -185,8 +188,8 @@ impl Run {
     }
 
     pub(crate) fn end(self, workload: &'static str, invariants: &[Box<dyn Invariant>]) -> Outcome {
-        let Self { sim, stage } = self;
-        let plan = stage.plan.clone();
+        let Self { sim, cx } = self;
+        let plan = cx.plan.clone();
         let peak_tasks = sim.shared.tasks().peak();
         let mut world = sim.shared.world();
         let world = &mut *world;
@@ -205,11 +208,11 @@ impl Run {
         }
         Outcome {
             workload,
-            marks: ledger.marks.clone(),
+            coverage: ledger.coverage.clone(),
             violations,
             hash: world.hash.value(),
             simulated: world.now,
-            forgot: !ledger.forgettings.is_empty(),
+            forgot: !ledger.data_losses.is_empty(),
             within_budget: ledger.is_within_budget(&plan),
             trace: world.trace.take(),
             plan,
@@ -217,9 +220,9 @@ impl Run {
     }
 }
 
-impl Seat {
+impl SimClient {
     fn no_lock(&self, error: &AcquireError) {
-        let client = self.client.0;
+        let client = self.id.0;
         self.violation(
             "liveness",
             format!("client {client} cannot acquire: {error}"),
@@ -227,8 +230,8 @@ impl Seat {
     }
 }
 
-/// Counts calls that were won after an attempt that had shared the votes with a rival, or had met
-/// a holder.
+/// Counts the calls that won after an attempt that had shared the votes with a rival, or had met a
+/// holder.
 fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
     let mut by_key: HashMap<(ClientId, &[u8]), Vec<&AttemptFacts>> = HashMap::new();
     for attempt in &ledger.attempts {
@@ -244,16 +247,13 @@ fn mark_resolved(ledger: &mut Ledger, plan: &Plan) {
         let attempts = by_key.get(&(call.client, key)).into_iter().flatten();
         let during =
             |attempt: &&&AttemptFacts| (call.began..=call.ended).contains(&attempt.started);
-        let told = |attempt: &AttemptFacts, told: Told| {
-            let dealings = &attempt.dealings[..plan.servers];
-            dealings
-                .iter()
-                .filter(|dealing| dealing.told == told)
-                .count()
+        let count = |attempt: &AttemptFacts, vote: Vote| {
+            let nodes = &attempt.nodes[..plan.servers];
+            nodes.iter().filter(|node| node.vote == vote).count()
         };
         let (mut split, mut wait) = (false, false);
         for attempt in attempts.filter(during) {
-            let (granted, refused) = (told(attempt, Told::Granted), told(attempt, Told::Refused));
+            let (granted, refused) = (count(attempt, Vote::Granted), count(attempt, Vote::Refused));
             split |= granted > 0 && refused > 0 && granted < plan.quorum;
             wait |= refused >= plan.quorum;
         }

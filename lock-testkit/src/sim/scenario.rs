@@ -1,20 +1,19 @@
-//! What runs are made of, and what comes of them.
+//! [`Scenario`]: what runs are made of.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lock_core::{DistributedLock, Redlock};
 
+use super::client::SimClient;
+use super::cx::WorkloadCx;
 use super::invariant::{self, Invariant};
-use super::ledger::Violation;
-use super::marks::Marks;
 use super::nemesis::Nemesis;
 use super::node::SimNode;
+use super::outcome::Outcome;
 use super::plan::Plan;
 use super::run::Run;
 use super::simulation::Sim;
-use super::stage::{Seat, Stage};
 use super::tasks::ClientId;
 use super::workload::{self, Workload};
 
@@ -41,13 +40,13 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// This crate's workloads and invariants, over [`Redlock`].
+    /// Makes a scenario of this crate's workloads and invariants, over [`Redlock`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tests another lock.
+    /// Tests the lock that `make` makes for each client.
     #[must_use]
     pub fn lock(
         mut self,
@@ -57,7 +56,7 @@ impl Scenario {
         self
     }
 
-    /// Runs these workloads instead, one for each seed.
+    /// Runs these workloads instead, one of them for each seed.
     #[must_use]
     pub fn workloads(mut self, workloads: Vec<Box<dyn Workload>>) -> Self {
         self.workloads = workloads;
@@ -83,10 +82,10 @@ impl Scenario {
     pub fn run(&self, plan: Plan) -> Outcome {
         let sim = Sim::build(plan.seed, self.traced);
         let workload = self.workload(&plan);
-        let stage = self.set_up(&sim, &plan);
+        let cx = self.set_up(&sim, &plan);
         Nemesis::start(&plan, &mut sim.shared.world());
-        workload.start(&stage);
-        let mut run = Run { sim, stage };
+        workload.start(&cx);
+        let mut run = Run { sim, cx };
         run.work();
         run.tidy();
         run.probe();
@@ -118,7 +117,7 @@ impl Scenario {
         }
     }
 
-    fn set_up(&self, sim: &Sim, plan: &Plan) -> Stage {
+    fn set_up(&self, sim: &Sim, plan: &Plan) -> WorkloadCx {
         let keeps_snapshots = plan.faults.iter().any(|kind| kind.forgets());
         for _ in 0..plan.servers {
             sim.add_server(plan.server_rate_ppb, keeps_snapshots);
@@ -136,20 +135,20 @@ impl Scenario {
             let summary = format!("{plan:?}");
             world.note(|| summary);
         }
-        let seats = clients.into_iter().map(|client| {
-            let (locks, redlock) = self.locks(sim, client, plan);
-            Seat {
+        let clients = clients.into_iter().map(|id| {
+            let (locks, redlock) = self.locks(sim, id, plan);
+            SimClient {
                 shared: Arc::clone(&sim.shared),
-                client,
+                id,
                 locks,
                 redlock,
-                runtime: sim.runtime(client),
+                runtime: sim.runtime(id),
                 until: plan.duration,
             }
         });
-        Stage {
+        WorkloadCx {
             shared: Arc::clone(&sim.shared),
-            seats: seats.collect(),
+            clients: clients.collect(),
             plan: plan.clone(),
         }
     }
@@ -175,30 +174,6 @@ fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Redlock<SimNode> {
 #[must_use]
 pub fn run_seed(seed: u64) -> Outcome {
     Scenario::new().run(Plan::new(seed))
-}
-
-/// What came of a run.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// What it was.
-    pub plan: Plan,
-    /// The workload that ran.
-    pub workload: &'static str,
-    /// What happened how often.
-    pub marks: Marks,
-    /// What did not hold.
-    pub violations: Vec<Violation>,
-    /// The hash of all events.
-    pub hash: u64,
-    /// How much true time went by in it.
-    pub simulated: Duration,
-    /// Whether it stayed within the assumptions under which exclusion is promised.
-    pub within_budget: bool,
-    /// Whether a server forgot anything.
-    pub forgot: bool,
-    /// What happened, for people; empty unless a trace was kept.
-    pub trace: Vec<String>,
 }
 
 impl fmt::Debug for Scenario {

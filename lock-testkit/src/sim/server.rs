@@ -1,36 +1,35 @@
-//! A simulated server: a keyspace, a clock, and what can befall both.
+//! A simulated server: a keyspace, a clock, and what can go wrong with both.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lock_core::Token;
 use lock_core::node::{NodeError, Operation, Reply};
 
 use super::clock::Clock;
-use super::facts::{Effect, KeyFact};
+use super::facts::{Effect, KeyFact, KeyFacts};
 use super::operation::keys_of;
 use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
 
-/// A server of the simulation, whichever client talks to it.
+/// The number of a server of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(pub(crate) usize);
 
 impl ServerId {
-    /// The server of this number.
+    /// Returns the server with this number.
     #[must_use]
     pub fn nth(number: usize) -> Self {
         Self(number)
     }
 
-    /// The number of the server, from 0 in the order in which they were added.
+    /// Returns the number, which counts from 0 in the order in which servers were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// How many scripts there are.
+/// The number of scripts.
 const SCRIPTS: usize = 7;
 
 /// How often an append-only file reaches the disk.
@@ -40,19 +39,19 @@ const FSYNC_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     pub(crate) clock: Clock,
     pub(crate) keyspace: Keyspace,
-    pub(crate) facts: BTreeMap<Vec<u8>, KeyFact>,
+    pub(crate) facts: KeyFacts,
     pub(crate) is_up: bool,
-    /// It takes requests and runs none until then.
+    /// Up to this moment it takes requests and runs none.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
     /// Which of the scripts it knows, by `script`.
     scripts: [bool; SCRIPTS],
-    synced: (Keyspace, BTreeMap<Vec<u8>, KeyFact>),
+    synced: (Keyspace, KeyFacts),
     synced_at: Duration,
     touched_at: Duration,
     /// Whether a crash may cost the last second, so that snapshots are kept.
     keeps_snapshots: bool,
-    /// It is a node of a cluster, which takes no command for several keys.
+    /// It is a node of a cluster, which refuses a command for several keys.
     pub(crate) wants_one_slot: bool,
 }
 
@@ -61,12 +60,12 @@ impl Server {
         Self {
             clock,
             keyspace: Keyspace::new(),
-            facts: BTreeMap::new(),
+            facts: KeyFacts::default(),
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
             scripts: [false; SCRIPTS],
-            synced: (Keyspace::new(), BTreeMap::new()),
+            synced: (Keyspace::new(), KeyFacts::default()),
             synced_at: Duration::ZERO,
             touched_at: Duration::ZERO,
             keeps_snapshots,
@@ -111,7 +110,7 @@ impl Server {
         free.retain(|key| self.keyspace.get(key, at).is_none());
         let reply = self.keyspace.run(operation, at);
         let effect = match &reply {
-            Ok(reply) => self.note(operation, reply, &free, now),
+            Ok(reply) => self.facts.note(operation, reply, &free, now),
             Err(_) => Effect::Nothing,
         };
         (reply, effect)
@@ -134,13 +133,11 @@ impl Server {
         self.scripts = [false; SCRIPTS];
     }
 
-    /// Loses all keys; `false` if there were none.
-    pub(crate) fn forget_keys(&mut self) -> bool {
+    /// Loses all keys.
+    pub(crate) fn forget_keys(&mut self) {
         self.keyspace = Keyspace::new();
-        let had = !self.facts.is_empty();
-        self.facts.clear();
-        self.synced = (Keyspace::new(), BTreeMap::new());
-        had
+        self.facts = KeyFacts::default();
+        self.synced = (Keyspace::new(), KeyFacts::default());
     }
 
     /// Loses one key.
@@ -150,30 +147,24 @@ impl Server {
         self.facts.remove(key);
     }
 
-    /// Loses what happened since the last sync. Keys that were released meanwhile come back, and
-    /// nobody can be expected to know.
+    /// Loses what happened since the last sync. Keys that were released meanwhile come back, and no
+    /// client can know of them.
     pub(crate) fn roll_back(&mut self, now: Duration) {
         if now >= self.touched_at + FSYNC_EVERY {
             return;
         }
         (self.keyspace, self.facts) = self.synced.clone();
-        self.mark_ghosts();
+        self.facts.excuse_all();
     }
 
-    /// Nobody can be expected to know which of its keys are there.
-    pub(crate) fn mark_ghosts(&mut self) {
-        for fact in self.facts.values_mut() {
-            fact.is_ghost = true;
-        }
-    }
-
-    /// Whether the key holds the token.
+    /// Returns whether the key holds the token.
     pub(crate) fn holds(&mut self, key: &[u8], token: &Token, now: Duration) -> bool {
         let at = self.clock.at(now);
         self.keyspace.get(key, at).as_deref() == Some(token.as_bytes())
     }
 
-    /// What is known of each key that is there, and what is left of its life in true time.
+    /// Returns each key that is there, what is known of it, and what is left of its life in true
+    /// time.
     pub(crate) fn keys(&mut self, now: Duration) -> Vec<(Vec<u8>, Option<KeyFact>, Duration)> {
         let at = self.clock.at(now);
         let keys = self.keyspace.keys(at);
@@ -186,15 +177,37 @@ impl Server {
             })
             .collect()
     }
+
+    /// Returns what is wrong with the lifetime of a key that a command has just set or extended, if
+    /// anything is. A clock that jumped has moved the ends of keys, so that there is nothing to
+    /// judge.
+    pub(crate) fn outlived(&mut self, key: &[u8], now: Duration) -> Option<String> {
+        if self.clock.has_jumped() {
+            return None;
+        }
+        let ttl = self.facts.get(key)?.ttl.as_millis();
+        let left = self.keyspace.pttl(key, self.clock.at(now));
+        if left == -2 {
+            // One of several keys that it does not have.
+            return None;
+        }
+        // What is known of the ttl is counted in true time, what is left by the server's clock.
+        let allowed = ttl + ttl / 50 + 2;
+        let is_fine = u128::try_from(left).is_ok_and(|left| left <= allowed);
+        (!is_fine).then(|| {
+            let key = String::from_utf8_lossy(key);
+            format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
+        })
+    }
 }
 
-/// Whether a cluster refuses it: no two keys of the workloads share a slot.
+/// Returns whether a cluster refuses the operation: no two keys of the workloads share a slot.
 fn spans_slots(operation: &Operation) -> bool {
     let keys = keys_of(operation);
     keys.iter().any(|key| *key != keys[0])
 }
 
-/// Which script the operation is, if it is one.
+/// Returns the number of the operation's script, if it has one.
 fn script(operation: &Operation) -> Option<usize> {
     match operation {
         Operation::AcquireOrReport { .. } => Some(0),

@@ -1,4 +1,4 @@
-//! What a server answers instead of running commands.
+//! Errors that a server answers instead of running commands.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use lock_core::node::{NodeError, Operation};
 
 use crate::memory::keyspace::Keyspace;
 
-/// What a server answers instead of running commands.
+/// An error that a server answers instead of running commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
-    /// Memory is full: nothing new can be set.
+    /// Its memory is full: no new key can be set.
     Oom,
-    /// It became a replica: nothing can be written.
+    /// It has become a replica: nothing can be written.
     ReadOnly,
     /// Its disk is full: nothing can be written.
     Misconf,
-    /// It reads its data in: no command runs.
+    /// It is loading its data: no command runs.
     Loading,
-    /// Somebody took the permissions away: no command runs.
+    /// Its user has lost the permissions: no command runs.
     NoPerm,
 }
 
@@ -34,7 +34,7 @@ impl ServerFault {
         })
     }
 
-    /// Whether the fault keeps this command from running.
+    /// Returns whether the fault keeps this operation from running.
     pub(super) fn refuses(
         self,
         keyspace: &mut Keyspace,

@@ -1,4 +1,4 @@
-//! What all parts of a simulation hold on to, and the loop that runs it.
+//! What all parts of a simulation share, and the loop that runs it.
 
 use std::fmt;
 use std::future::pending;
@@ -14,8 +14,11 @@ use super::queue::Event;
 use super::tasks::{ClientId, Kind, Ready, Tasks};
 use super::world::World;
 
-/// The world, and the tasks in it. One thread uses it, so its locks are never waited for; they are
-/// there because the traits of the production code want to be shared between threads.
+/// The world, and the tasks in it. One thread uses them, so that a lock is never waited for: the
+/// locks are there since the traits of the production code are for values that threads share.
+///
+/// What a task does may come back to the world. So a task is polled, woken and dropped when the
+/// world's lock is not held.
 pub(crate) struct Shared {
     world: Mutex<World>,
     tasks: Mutex<Tasks>,
@@ -39,7 +42,7 @@ impl Shared {
         locked(&self.tasks)
     }
 
-    /// A sleep of so long by the client's clock.
+    /// Sleeps for this long by the client's clock.
     fn sleep(&self, client: ClientId, duration: Duration) -> BoxFuture<'static, ()> {
         let (timer, fired) = oneshot::channel();
         let mut world = self.world();
@@ -70,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// Runs until nothing is left to do up to `limit`, and lets the time be `limit` then.
+    /// Runs all that happens up to `limit`, which is the time then.
     pub(crate) fn run_until(&self, limit: Duration) {
         loop {
             self.settle();
@@ -84,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// Wakes and drops the tasks that what happened concerns.
+    /// Wakes and drops the tasks that the last events concern.
     fn settle(&self) {
         let mut world = self.world();
         let deliveries = std::mem::take(&mut world.deliveries);
@@ -102,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// Polls one of the tasks that are ready; `false` if there was none.
+    /// Polls one of the tasks that are ready. Returns whether there was one.
     fn poll_one(&self) -> bool {
         if self.ready.is_empty() {
             return false;
@@ -135,7 +138,7 @@ impl Shared {
         true
     }
 
-    /// Drops all that is left. Tasks hold on to the runtimes, which hold on to this.
+    /// Drops all that is left: tasks hold on to their runtimes, which hold on to this.
     pub(crate) fn end(&self) {
         let events = {
             let mut world = self.world();
@@ -152,7 +155,7 @@ impl Shared {
 pub(crate) struct ClientRuntime {
     shared: Arc<Shared>,
     client: ClientId,
-    /// Of the tasks that it spawns.
+    /// The kind of the tasks that it spawns.
     kind: Kind,
 }
 
@@ -165,7 +168,7 @@ impl ClientRuntime {
         }
     }
 
-    /// The same for the tasks of connections.
+    /// Makes the same runtime for the tasks of connections.
     pub(crate) fn of_connections(shared: &Arc<Shared>, client: ClientId) -> Self {
         Self {
             kind: Kind::Connection,

@@ -1,11 +1,12 @@
 //! Makes a failure simpler.
 
 use super::fault::FaultKind;
+use super::outcome::Outcome;
 use super::plan::Plan;
-use super::scenario::{Outcome, Scenario};
+use super::scenario::Scenario;
 
-/// Leaves out kinds of faults, one after the other, as long as the run fails by the same
-/// invariant; returns the simplest failing run.
+/// Leaves out one kind of fault after the other, as long as the run fails by the same invariant.
+/// Returns the failing run with the fewest kinds.
 #[must_use]
 pub fn shrink(scenario: &Scenario, failure: Outcome) -> Outcome {
     let invariants = |outcome: &Outcome| {

@@ -1,4 +1,4 @@
-//! [`Sim`]: a world to put clients, servers and tasks into.
+//! [`Sim`]: a world of clients, servers and tasks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use lock_core::runtime::Runtime;
 
 use super::clock::Clock;
-use super::fault::{EPOCH, Strike};
+use super::coverage::Coverage;
+use super::fault::{EPOCH, Fault};
 use super::ledger::MAX_SERVERS;
 use super::locked;
-use super::marks::Marks;
 use super::network::EndpointId;
 use super::node::SimNode;
 use super::server::{Server, ServerId};
@@ -47,18 +47,18 @@ use super::world::{Client, World};
 /// ```
 pub struct Sim {
     pub(crate) shared: Arc<Shared>,
-    /// One for each pair of client and server, as soon as it was asked for.
+    /// One for each pair of client and server that was asked for.
     nodes: Mutex<BTreeMap<usize, SimNode>>,
 }
 
 impl Sim {
-    /// An empty world.
+    /// Makes an empty world.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::build(seed, false)
     }
 
-    /// An empty world that keeps a readable [trace](Self::take_trace).
+    /// Makes an empty world that keeps a readable [trace](Self::take_trace).
     #[must_use]
     pub fn traced(seed: u64) -> Self {
         Self::build(seed, true)
@@ -71,11 +71,11 @@ impl Sim {
         }
     }
 
-    /// Adds servers with good clocks.
+    /// Adds servers with correct clocks.
     ///
     /// # Panics
     ///
-    /// At the seventeenth.
+    /// If there are more than 16 servers then.
     pub fn add_servers(&self, count: usize) -> Vec<ServerId> {
         let mut world = self.shared.world();
         (0..count)
@@ -87,13 +87,13 @@ impl Sim {
         add_server(&mut self.shared.world(), rate_ppb, keeps_snapshots)
     }
 
-    /// Adds a client process with good clocks.
+    /// Adds a client process with correct clocks.
     pub fn add_client(&self) -> ClientId {
         self.add_client_with(0, 0)
     }
 
-    /// Adds a client whose monotonic clock runs so many parts per billion too fast, and whose wall
-    /// clock is so many nanoseconds off.
+    /// Adds a client process whose monotonic clock runs too fast by this many parts per billion,
+    /// and whose wall clock is off by this many nanoseconds.
     pub fn add_client_with(&self, rate_ppb: i64, wall_error_nanos: i64) -> ClientId {
         let mut world = self.shared.world();
         let client = ClientId(world.clients.len());
@@ -113,13 +113,13 @@ impl Sim {
         client
     }
 
-    /// The runtime of a client: its clocks, its timers, its tasks.
+    /// Returns the runtime of a client: its clocks, timers and tasks.
     #[must_use]
     pub fn runtime(&self, client: ClientId) -> Arc<dyn Runtime> {
         Arc::new(ClientRuntime::new(&self.shared, client))
     }
 
-    /// A client's nodes, one for each server.
+    /// Returns a client's nodes, one for each server. Each call returns the same nodes.
     #[must_use]
     pub fn nodes(&self, client: ClientId) -> Vec<SimNode> {
         let servers = self.shared.world().servers.len();
@@ -133,40 +133,40 @@ impl Sim {
         (0..servers).map(node).collect()
     }
 
-    /// Starts a task of a client.
+    /// Spawns a task of a client.
     pub fn spawn(&self, client: ClientId, task: impl Future<Output = ()> + Send + 'static) {
         self.shared.spawn(client, Box::pin(task));
     }
 
-    /// Lets so much true time pass.
+    /// Lets this much true time pass.
     pub fn run_for(&self, duration: Duration) {
         let until = self.now().saturating_add(duration);
         self.shared.run_until(until);
     }
 
-    /// Lets time pass up to a true moment.
+    /// Lets time pass up to this true moment.
     pub fn run_until(&self, moment: Duration) {
         self.shared.run_until(moment);
     }
 
-    /// True time since the simulation began.
+    /// Returns the true time since the simulation began.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.shared.world().now
     }
 
-    /// Makes something go wrong now.
-    pub fn strike(&self, strike: Strike) {
-        self.shared.world().strike(strike);
+    /// Injects a fault now.
+    pub fn inject(&self, fault: Fault) {
+        self.shared.world().inject(fault);
     }
 
-    /// Makes something go wrong after so much true time.
-    pub fn strike_after(&self, pause: Duration, strike: Strike) {
+    /// Injects a fault after this much true time.
+    pub fn inject_after(&self, pause: Duration, fault: Fault) {
         let mut world = self.shared.world();
-        world.after(pause, move |world| world.strike(strike));
+        world.after(pause, move |world| world.inject(fault));
     }
 
-    /// The keys at a server, and what is left of their lives in true time.
+    /// Returns the keys at a server, each with what is left of its life in true time.
     #[must_use]
     pub fn keys(&self, server: ServerId) -> Vec<(Vec<u8>, Duration)> {
         let mut world = self.shared.world();
@@ -175,25 +175,25 @@ impl Sim {
         keys.into_iter().map(|(key, _, left)| (key, left)).collect()
     }
 
-    /// How many tasks of a client have not ended.
+    /// Returns how many tasks of a client have not ended, not counting those of its connections.
     #[must_use]
     pub fn tasks_alive(&self, client: ClientId) -> usize {
         self.shared.tasks().alive(client)
     }
 
-    /// The hash of all events so far.
+    /// Returns the hash of all events so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.shared.world().hash.value()
     }
 
-    /// What happened how often so far.
+    /// Returns what has happened so far, and how often.
     #[must_use]
-    pub fn marks(&self) -> Marks {
-        self.shared.world().ledger.marks.clone()
+    pub fn coverage(&self) -> Coverage {
+        self.shared.world().ledger.coverage.clone()
     }
 
-    /// Writes a line into the trace, if one is kept.
+    /// Writes a line to the trace, if one is kept.
     pub fn note(&self, line: impl FnOnce() -> String) {
         if self.shared.world().trace.is_on() {
             let line = line();
@@ -201,7 +201,7 @@ impl Sim {
         }
     }
 
-    /// Takes the trace; empty unless it is [kept](Self::traced).
+    /// Takes the trace so far, which is empty unless it is [kept](Self::traced).
     #[must_use]
     pub fn take_trace(&self) -> Vec<String> {
         self.shared.world().trace.take()
@@ -211,7 +211,7 @@ impl Sim {
 fn add_server(world: &mut World, rate_ppb: i64, keeps_snapshots: bool) -> ServerId {
     let server = ServerId(world.servers.len());
     assert!(server.0 < MAX_SERVERS, "at most {MAX_SERVERS} servers");
-    // Servers' clocks show anything.
+    // A server's clock may show anything.
     let shown = EPOCH + Duration::from_secs(3600 * server.0 as u64);
     let clock = Clock::new(shown, rate_ppb);
     world.servers.push(Server::new(clock, keeps_snapshots));

@@ -10,12 +10,12 @@ use lock_core::runtime::BoxFuture;
 use super::chance::Chance;
 use super::locked;
 
-/// A client of the simulation: a process with clocks and tasks of its own.
+/// The number of a client of the simulation: a process with clocks and tasks of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub(crate) usize);
 
 impl ClientId {
-    /// The number of the client, from 0 in the order in which they were added.
+    /// Returns the number, which counts from 0 in the order in which clients were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0
@@ -26,7 +26,7 @@ impl ClientId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Work,
-    /// It lives as long as a connection, and is not counted.
+    /// It connects, and lives as long as the connection. It is not counted.
     Connection,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Task {
 pub(crate) struct Tasks {
     tasks: Vec<Option<Task>>,
     free: Vec<usize>,
-    /// How much work of each client has not ended.
+    /// How many tasks of each client have not ended, not counting those of connections.
     alive: Vec<usize>,
     peak: usize,
 }
@@ -77,7 +77,7 @@ impl Wake for TaskWaker {
 }
 
 impl Ready {
-    /// Takes any one of the tasks that are ready: real executors promise no order.
+    /// Takes any of the tasks that are ready: real executors promise no order.
     pub(crate) fn take(&self, chance: &mut Chance) -> Option<usize> {
         let mut ready = locked(&self.0);
         match ready.len() {
@@ -129,7 +129,7 @@ impl Tasks {
         self.peak = self.peak.max(self.alive[client.0]);
     }
 
-    /// The client of a task that is ready; `None` if the task has ended.
+    /// Returns the client of a task that is ready; `None` if the task has ended.
     pub(crate) fn client(&self, number: usize) -> Option<ClientId> {
         Some(self.tasks.get(number)?.as_ref()?.client)
     }
@@ -142,7 +142,7 @@ impl Tasks {
         Some((future, Waker::from(Arc::clone(&task.wake))))
     }
 
-    /// Puts a future back that is not ready; gives it back if its task is gone meanwhile.
+    /// Puts a future back that is not ready. Returns it if its task is gone.
     pub(crate) fn put_back(
         &mut self,
         number: usize,
@@ -157,7 +157,7 @@ impl Tasks {
         }
     }
 
-    /// A task has come to its end.
+    /// Removes a task that has ended.
     pub(crate) fn end(&mut self, number: usize) {
         if let Some(task) = self.tasks.get_mut(number).and_then(Option::take) {
             self.alive[task.client.0] -= task.kind.count();
@@ -174,7 +174,7 @@ impl Tasks {
             if self.tasks[number].as_ref().is_some_and(is_of)
                 && let Some(task) = self.tasks[number].take()
             {
-                // The number is not used again: a waker of the old task may be about still.
+                // The number is not used again: there may still be a waker of the old task.
                 self.alive[task.client.0] -= task.kind.count();
                 taken.push(task);
             }
@@ -182,12 +182,12 @@ impl Tasks {
         taken
     }
 
-    /// How many tasks of a client have not ended.
+    /// Returns how many tasks of a client have not ended, not counting those of connections.
     pub(crate) fn alive(&self, client: ClientId) -> usize {
         self.alive.get(client.0).copied().unwrap_or_default()
     }
 
-    /// The most tasks that any client ever had.
+    /// Returns the most tasks that any client ever had, not counting those of connections.
     pub(crate) fn peak(&self) -> usize {
         self.peak
     }

@@ -1,4 +1,4 @@
-//! What happened, for people.
+//! A readable record of what happened.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Guards, and what their holders believe.
+//! [`TrackedGuard`]: a guard, and what its holder believes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use futures::channel::oneshot;
 use futures::future::join;
 use lock_core::{ExtendError, Lease, LockGuard, LockRequest, ReleaseError};
 
-use super::marks::Mark;
-use super::stage::Seat;
+use super::client::SimClient;
+use super::coverage::Mark;
 use super::watch::watch;
 
-/// A guard whose holder's belief the ledger knows.
+/// A guard whose holder's beliefs are recorded in the ledger.
 #[derive(Debug)]
-pub struct Tracked {
+pub struct TrackedGuard {
     // Dropped first: the belief ends before the guard does.
     belief: Belief,
     guard: Arc<LockGuard>,
@@ -23,26 +23,26 @@ pub struct Tracked {
 /// The beliefs in a lock, one for each resource, until it is given back.
 #[derive(Debug)]
 struct Belief {
-    seat: Seat,
+    client: SimClient,
     holds: Range<usize>,
     ttl: Duration,
-    /// Its end may move while an extension is under way: by automatic extensions, or because it is
-    /// several locks that are extended one by one.
+    /// Its end may move while an extension is under way: by automatic extensions, or because
+    /// several locks are extended one by one.
     is_put_off: bool,
     watched: Option<oneshot::Sender<()>>,
 }
 
-impl Tracked {
+impl TrackedGuard {
     pub(crate) fn new(
-        seat: &Seat,
+        client: &SimClient,
         guard: LockGuard,
         request: &LockRequest,
         began: Duration,
     ) -> Self {
         let remaining = guard.remaining();
-        let mut world = seat.shared.world();
-        let holds = world.begin_holds(seat.client, &guard, request, began, remaining);
-        world.begin_life(seat.client, guard.token(), request);
+        let mut world = client.shared.world();
+        let holds = world.begin_holds(client.id, &guard, request, began, remaining);
+        world.begin_life(client.id, guard.token(), request);
         if holds.len() > 1 {
             world.mark(Mark::Several);
         }
@@ -50,7 +50,7 @@ impl Tracked {
         drop(world);
         let is_renewed = request.options().auto_extend == Some(true);
         let belief = Belief {
-            seat: seat.clone(),
+            client: client.clone(),
             holds,
             ttl: request.options().ttl.unwrap_or(remaining),
             is_put_off: is_renewed || one_by_one,
@@ -64,51 +64,51 @@ impl Tracked {
         tracked
     }
 
-    /// Has somebody listen for the loss of the lock, and judge when it is told. A lock that is
+    /// Listens for the loss of the lock from now on, and judges when it is told. A lock that is
     /// extended automatically is watched in any case.
     pub fn watch(&mut self) {
         let belief = &mut self.belief;
         if belief.watched.is_none() {
             let holds = belief.holds.clone();
-            belief.watched = Some(watch(&belief.seat, &self.guard, holds, belief.ttl));
+            belief.watched = Some(watch(&belief.client, &self.guard, holds, belief.ttl));
         }
     }
 
-    /// The guard.
+    /// Returns the guard.
     pub fn guard(&self) -> &LockGuard {
         &self.guard
     }
 
-    /// The lock's ttl.
+    /// Returns the lock's ttl.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.belief.ttl
     }
 
-    /// Extends the lock, and judges what comes of it.
+    /// Extends the lock, and judges the result.
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::extend`].
     pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
-        let seat = &self.belief.seat;
+        let client = &self.belief.client;
         let before = self.end_by_clock();
-        seat.shared.world().extends_by_hand(self.guard.token());
+        client.shared.world().extends_by_hand(self.guard.token());
         let result = self.guard.extend(ttl).await;
         let after = self.end_by_clock();
-        let now = seat.runtime.now();
+        let now = client.runtime.now();
         let mark = match &result {
             Ok(()) => Mark::Extended,
             Err(ExtendError::Unavailable { .. }) => Mark::ExtendUnavailable,
             Err(_) => Mark::ExtendLost,
         };
-        seat.mark(mark);
-        seat.note(|| format!("extend ended: {mark:?}, {:?} left", self.guard.remaining()));
+        client.mark(mark);
+        client.note(|| format!("extend ended: {mark:?}, {:?} left", self.guard.remaining()));
         let is_put_off = self.belief.is_put_off;
         match (before, after) {
             (None, Some(_)) => self.wrong("a lost lock was valid again".to_owned()),
             (None, None) if result.is_ok() => self.wrong("a lost lock was extended".to_owned()),
-            // Who is told that the lock is lost does not call it valid any more.
+            // A lock that is called lost is not valid any more.
             (Some(before), None)
                 if before > now && !is_put_off && !matches!(result, Err(ExtendError::Lost)) =>
             {
@@ -126,25 +126,26 @@ impl Tracked {
             _ => {}
         }
         let remaining = self.guard.remaining();
-        let mut world = seat.shared.world();
+        let mut world = client.shared.world();
         world.renew_holds(&self.belief.holds, remaining);
         drop(world);
         result
     }
 
     fn wrong(&self, text: String) {
-        self.belief.seat.violation("extension", text);
+        self.belief.client.violation("extension", text);
     }
 
-    /// When the guard ends by the client's clock.
+    /// Returns when the guard ends by the client's clock; `None` if it has ended.
     fn end_by_clock(&self) -> Option<Duration> {
         let remaining = self.guard.remaining();
-        (!remaining.is_zero()).then(|| self.belief.seat.runtime.now() + remaining)
+        (!remaining.is_zero()).then(|| self.belief.client.runtime.now() + remaining)
     }
 
-    /// The lock was asked to stay taken until then by the client's clock, whatever happens.
+    /// Records that the lock is to stay taken until this moment of the client's clock, whatever
+    /// happens.
     pub(crate) fn keep_until(&self, until: Duration) {
-        let mut world = self.belief.seat.shared.world();
+        let mut world = self.belief.client.shared.world();
         world.keep_hold(self.belief.holds.start, until);
     }
 
@@ -152,7 +153,7 @@ impl Tracked {
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::release`].
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.belief.end();
         let result = self.guard.release().await;
@@ -164,10 +165,10 @@ impl Tracked {
     ///
     /// # Errors
     ///
-    /// As of the guard.
+    /// Those of [`LockGuard::release`].
     pub async fn extend_and_release(self, ttl: Duration) -> Result<(), ReleaseError> {
         self.belief
-            .seat
+            .client
             .shared
             .world()
             .extends_by_hand(self.guard.token());
@@ -181,38 +182,38 @@ impl Tracked {
         result
     }
 
-    /// Makes data of the lock.
+    /// Turns the lock into a lease; `None` if it cannot be handed over.
     pub fn into_lease(self) -> Option<Lease> {
         let Self { belief, guard } = self;
         let lease = Arc::into_inner(guard)?.into_lease();
-        let seat = &belief.seat;
-        seat.note(|| format!("hands over: {}", lease.is_some()));
+        let client = &belief.client;
+        client.note(|| format!("hands over: {}", lease.is_some()));
         if lease.is_some() {
-            seat.shared.world().hand_over(&belief.holds);
+            client.shared.world().hand_over(&belief.holds);
         }
         lease
     }
 }
 
 impl Belief {
-    /// The holder gives the lock back; `true` if he had not before.
+    /// Records that the holder gives the lock back. Returns whether this is the first time.
     fn end(&self) -> bool {
-        self.seat.shared.world().end_holds(&self.holds)
+        self.client.shared.world().end_holds(&self.holds)
     }
 
     fn released(&self, guard: &LockGuard, result: &Result<(), ReleaseError>) {
-        let seat = &self.seat;
-        seat.mark(match result {
+        let client = &self.client;
+        client.mark(match result {
             Ok(()) => Mark::Released,
             Err(ReleaseError::NotHeld) => Mark::ReleasedNotHeld,
             Err(_) => Mark::ReleaseUnavailable,
         });
-        seat.note(|| format!("release ended: {result:?}"));
+        client.note(|| format!("release ended: {result:?}"));
         if guard.is_valid() {
-            seat.violation("extension", "a released lock is valid".to_owned());
+            client.violation("extension", "a released lock is valid".to_owned());
         }
         if result.is_ok() {
-            seat.shared.world().note_released(&self.holds);
+            client.shared.world().note_released(&self.holds);
         }
     }
 }
@@ -220,7 +221,7 @@ impl Belief {
 impl Drop for Belief {
     fn drop(&mut self) {
         if self.end() {
-            self.seat.mark(Mark::Dropped);
+            self.client.mark(Mark::Dropped);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Looks at a lock as its holder would, and listens for its loss.
+//! Watches a lock as its holder would, and listens for its loss.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -9,15 +9,15 @@ use futures::future::{Either, select};
 use lock_core::runtime::BoxFuture;
 use lock_core::{LockGuard, Loss};
 
-use super::marks::Mark;
-use super::stage::Seat;
+use super::client::SimClient;
+use super::coverage::Mark;
 
-/// For so long after the end of its guard no loss may be told.
+/// For this long after the end of its guard no loss may be told.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 
-/// Watches one guard until a while after its end.
+/// Watches a guard until a while after its end.
 struct Watcher {
-    seat: Seat,
+    client: SimClient,
     guard: Weak<LockGuard>,
     holds: Range<usize>,
     ttl: Duration,
@@ -33,35 +33,35 @@ enum Seen {
     Nothing,
 }
 
-/// Watches a guard from now on, until what is returned is dropped.
+/// Watches a guard from now on, until the returned sender is dropped.
 pub(crate) fn watch(
-    seat: &Seat,
+    client: &SimClient,
     guard: &Arc<LockGuard>,
     holds: Range<usize>,
     ttl: Duration,
 ) -> oneshot::Sender<()> {
     let (sender, ended) = oneshot::channel();
     let watcher = Watcher {
-        seat: seat.clone(),
+        client: client.clone(),
         guard: Arc::downgrade(guard),
         holds,
         ttl,
         lost: guard.lost(),
         ended,
     };
-    seat.shared.spawn(seat.client, Box::pin(watcher.run()));
+    client.shared.spawn(client.id, Box::pin(watcher.run()));
     sender
 }
 
 impl Watcher {
     async fn run(mut self) {
-        let began = self.seat.runtime.now();
+        let began = self.client.runtime.now();
         while let Some(left) = self.remaining() {
             if left.is_zero() {
                 break;
             }
-            self.seat.shared.world().renew_holds(&self.holds, left);
-            // Where it is extended, it is so before that.
+            self.client.shared.world().renew_holds(&self.holds, left);
+            // A lock that is extended automatically is extended before that.
             let pause = if left > self.ttl / 16 { left / 2 } else { left };
             match self.wait(pause).await {
                 Seen::Lost(loss) => return self.lost(loss).await,
@@ -69,8 +69,8 @@ impl Watcher {
                 Seen::Nothing => {}
             }
         }
-        if self.seat.runtime.now() > began + self.ttl {
-            self.seat.mark(Mark::Renewed);
+        if self.client.runtime.now() > began + self.ttl {
+            self.client.mark(Mark::Renewed);
         }
         if self.is_held() {
             // Its time is over.
@@ -78,23 +78,23 @@ impl Watcher {
                 Seen::Lost(loss) => return self.lost(loss).await,
                 Seen::Nothing if self.is_held() => {
                     let text = "the validity ended, and nobody was told".to_owned();
-                    return self.seat.violation("loss", text);
+                    return self.client.violation("loss", text);
                 }
                 _ => {}
             }
         }
         let rest = select(
             self.lost,
-            self.seat.runtime.sleep(self.ttl.min(LISTENS_FOR)),
+            self.client.runtime.sleep(self.ttl.min(LISTENS_FOR)),
         );
         if let Either::Left((loss, _)) = rest.await {
-            let mut world = self.seat.shared.world();
+            let mut world = self.client.shared.world();
             world.judge_loss(&self.holds, loss, self.ttl);
         }
     }
 
     async fn lost(mut self, loss: Loss) {
-        self.seat
+        self.client
             .shared
             .world()
             .judge_loss(&self.holds, loss, self.ttl);
@@ -107,9 +107,9 @@ impl Watcher {
             };
             if !left.is_zero() {
                 let text = format!("a lock that was lost is valid for {left:?}");
-                return self.seat.violation("renewal", text);
+                return self.client.violation("renewal", text);
             }
-            self.seat.shared.world().renew_holds(&self.holds, left);
+            self.client.shared.world().renew_holds(&self.holds, left);
             if let Seen::Ended = self.wait(pause).await {
                 return;
             }
@@ -117,7 +117,7 @@ impl Watcher {
     }
 
     async fn wait(&mut self, pause: Duration) -> Seen {
-        let sleep = self.seat.runtime.sleep(pause);
+        let sleep = self.client.runtime.sleep(pause);
         match select(&mut self.lost, select(&mut self.ended, sleep)).await {
             Either::Left((loss, _)) => Seen::Lost(loss),
             Either::Right((Either::Left(_), _)) => Seen::Ended,
@@ -125,14 +125,14 @@ impl Watcher {
         }
     }
 
-    /// `None` if the guard is gone.
+    /// Returns what remains of the validity; `None` if the guard is gone.
     fn remaining(&self) -> Option<Duration> {
         self.guard.upgrade().map(|guard| guard.remaining())
     }
 
-    /// Whether the holder has not given the lock back.
+    /// Returns whether the holder has not given the lock back.
     fn is_held(&self) -> bool {
-        let world = self.seat.shared.world();
+        let world = self.client.shared.world();
         world.ledger.holds[self.holds.start].ended_at.is_none()
     }
 }

@@ -1,27 +1,29 @@
-//! The state of everything that is no task.
+//! The state of a simulation, but for its tasks.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::channel::oneshot;
-use lock_core::node::Operation;
+use lock_core::node::{Operation, Token};
 
 use super::chance::Chance;
 use super::clock::Clock;
+use super::coverage::Mark;
+use super::facts::Effect;
 use super::hash::EventHash;
-use super::ledger::{AttemptFacts, Forgetting, Ledger};
-use super::marks::Mark;
-use super::network::{Endpoint, EndpointId, Link, NetworkRules};
+use super::ledger::{DataLoss, Ledger};
+use super::network::rules::NetworkRules;
+use super::network::{Endpoint, EndpointId, Link};
 use super::operation::{keys_of, locks_of};
 use super::queue::{Event, EventQueue};
 use super::server::{Server, ServerId};
 use super::tasks::ClientId;
 use super::trace::Trace;
 
-/// Hands something to a task that waits for it.
+/// Hands a value to a task that waits for it.
 pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
 
-/// A process with clocks of its own.
+/// A client process, with clocks of its own.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) monotonic: Clock,
@@ -49,7 +51,8 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     pub(crate) rules: NetworkRules,
     pub(crate) ledger: Ledger,
-    /// What is done as soon as the world's lock is released, since tasks are woken and dropped by it.
+    /// Carried out as soon as the world's lock is released, since tasks are woken and dropped by
+    /// it.
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) doomed: Vec<ClientId>,
     pub(crate) resumed: Vec<ClientId>,
@@ -57,15 +60,15 @@ pub(crate) struct World {
     pub(crate) workers: usize,
     /// How long some work goes on after the faults have ended.
     pub(crate) quiet_for: Duration,
-    /// Whether all clients want several locks together once all is quiet.
+    /// Whether all clients acquire several locks together when all faults have ended.
     pub(crate) is_pairing: bool,
     /// How many servers must agree.
     pub(crate) quorum: usize,
     /// How far a client's wall clock may be off.
     pub(crate) skew: Duration,
-    /// When everything works again.
+    /// The moment at which all faults end.
     pub(crate) faults_end: Duration,
-    /// Nothing is ever spawned any more.
+    /// The simulation is over: no task is spawned any more.
     pub(crate) has_ended: bool,
 }
 
@@ -104,17 +107,17 @@ impl World {
         self.ledger.mark(mark);
     }
 
-    /// Does something at a true moment, which is not in the past.
+    /// Changes the world at a true moment, which is not in the past.
     pub(crate) fn at(&mut self, at: Duration, act: impl FnOnce(&mut Self) + Send + 'static) {
         self.queue.push(at.max(self.now), Event::Act(Box::new(act)));
     }
 
-    /// Does something after so much true time.
+    /// Changes the world after this much true time.
     pub(crate) fn after(&mut self, pause: Duration, act: impl FnOnce(&mut Self) + Send + 'static) {
         self.at(self.now.saturating_add(pause), act);
     }
 
-    /// Hands something to a task, if it waits for it still.
+    /// Hands a value to a task, if it still waits for it.
     pub(crate) fn deliver<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, what: T) {
         self.deliveries.push(Box::new(|| drop(to.send(what))));
     }
@@ -137,7 +140,7 @@ impl World {
         self.clients[client.0].monotonic.at(self.now)
     }
 
-    /// Runs a command at a server, whoever sent it.
+    /// Runs a command at a server. `is_stray` says that no caller waits for its answer.
     pub(crate) fn run_at_server(
         &mut self,
         server: ServerId,
@@ -145,18 +148,13 @@ impl World {
         with_source: bool,
         is_stray: bool,
     ) -> Result<lock_core::Reply, lock_core::NodeError> {
-        use super::facts::Effect;
         let now = self.now;
         let (reply, effect) = self.servers[server.0].run(operation, with_source, now);
         self.hash.add(((server.0 as u64) << 8) | effect as u64);
         if is_stray {
             self.mark(Mark::Stray);
             if effect == Effect::Set {
-                for key in keys_of(operation) {
-                    if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
-                        fact.is_ghost = true;
-                    }
-                }
+                self.excuse(server, &locks_of(operation));
                 self.mark(Mark::Ghost);
             }
         }
@@ -188,26 +186,27 @@ impl World {
         reply
     }
 
-    /// A lock was handed over, resumed and released, and a command of its first owner sets the key
-    /// only now: none of the two can know.
+    /// Excuses the keys of locks that were handed over, resumed and released, if a command of the
+    /// first owner sets them only now: neither of the two owners can know.
     fn excuse_late(&mut self, server: ServerId, operation: &Operation) {
-        for (token, keys) in locks_of(operation) {
-            let attempt = self.ledger.attempt(&token);
-            let is_late = |attempt: &AttemptFacts| {
-                attempt.leased_until.is_some() && attempt.ended_at.is_some()
-            };
-            if !attempt.is_some_and(is_late) {
-                continue;
-            }
+        let mut locks = locks_of(operation);
+        locks.retain(|(token, _)| {
+            let attempt = self.ledger.attempt(token);
+            attempt.is_some_and(|it| it.leased_until.is_some() && it.ended_at.is_some())
+        });
+        self.excuse(server, &locks);
+    }
+
+    /// Records that no client can know of the keys of these locks.
+    fn excuse(&mut self, server: ServerId, locks: &[(Token, Vec<&[u8]>)]) {
+        for (token, keys) in locks {
             for key in keys {
-                if let Some(fact) = self.servers[server.0].facts.get_mut(key) {
-                    fact.is_ghost = true;
-                }
+                self.servers[server.0].facts.excuse(key, token);
             }
         }
     }
 
-    /// Notices a key that outlives its ttl.
+    /// Judges the lifetime of a key.
     fn judge_lifetime(&mut self, server: ServerId, key: &[u8]) {
         if let Some(text) = self.servers[server.0].outlived(key, self.now) {
             let text = format!("node {}: {text}", server.0);
@@ -215,10 +214,10 @@ impl World {
         }
     }
 
-    /// A server lost keys, or moved their ends: it counts against the fault budget.
+    /// Records that a server lost keys, or ended them early: it counts against the fault budget.
     pub(crate) fn forgets(&mut self, server: ServerId) {
         let at = self.now;
-        self.ledger.forgettings.push(Forgetting { at, server });
+        self.ledger.data_losses.push(DataLoss { at, server });
     }
 
     pub(crate) fn endpoint_id(&self, client: ClientId, server: ServerId) -> EndpointId {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use lock_core::node::{ExtendEntry, Operation};
 use lock_core::{Command, Reply, Token, Ttl};
 
-use super::cx::TTL;
+/// The lifetime of keys that shall not expire during a check.
+pub(crate) const TTL: Duration = Duration::from_secs(600);
 
 fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
     Arc::from(key.as_ref())

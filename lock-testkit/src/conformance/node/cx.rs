@@ -9,12 +9,12 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token};
 
 pub(crate) use super::commands::{
-    acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_report, acquire_or_report_for,
-    answers, extend, extend_all, extended, inspect, release, release_all, release_all_keeping,
-    release_keeping, remove,
+    TTL, acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_report,
+    acquire_or_report_for, answers, extend, extend_all, extended, inspect, release, release_all,
+    release_all_keeping, release_keeping, remove,
 };
 use super::harness::{Access, Entry, NodeBed, NodeFault};
-use super::looks::reply_shown;
+use super::show::reply_shown;
 use crate::conformance::failure::chain;
 use crate::conformance::{CheckResult, Failure, NodeHarness};
 
@@ -23,9 +23,6 @@ pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// The time for calls that a check lets run out of time.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
-
-/// The lifetime of keys that are not to expire during a check.
-pub(crate) const TTL: Duration = Duration::from_secs(600);
 
 /// The number of keys with which a pool of a few connections is asked for all of them.
 const WARM_UP: usize = 64;

@@ -1,12 +1,12 @@
 //! Looks at keys, with allowance for a slow machine.
 
-use std::fmt;
 use std::time::Duration;
 
 use lock_core::{Command, Reply, Token};
 
 use super::cx::{NodeCx, acquire_or_report};
 use super::harness::Entry;
+use super::show::{all_shown, reply_shown};
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 
 /// By how much the time that has passed may differ between the server's clock and that of the check.
@@ -174,45 +174,4 @@ pub(crate) fn lookalikes(token: Token) -> Vec<Vec<u8>> {
         [b" ", text].concat(),
         text.to_ascii_uppercase(),
     ]
-}
-
-/// Returns a reply in words: `"OK"`, `-1`, `["foreign", -1]`.
-pub(crate) fn reply_shown(reply: &Reply) -> String {
-    match reply {
-        Reply::Nil => "nil".to_owned(),
-        Reply::Int(number) => number.to_string(),
-        Reply::Bytes(bytes) => format!("\"{}\"", bytes[..bytes.len().min(200)].escape_ascii()),
-        Reply::Array(parts) => {
-            let parts: Vec<String> = parts.iter().take(20).map(reply_shown).collect();
-            format!("[{}]", parts.join(", "))
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-impl fmt::Display for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("nothing"),
-            Self::OtherType => f.write_str("something of another type"),
-            Self::Value { value, ttl } => {
-                write!(f, "\"{}\" ", value[..value.len().min(60)].escape_ascii())?;
-                match ttl {
-                    Some(ttl) => write!(f, "for {} ms", ttl.as_millis()),
-                    None => f.write_str("for ever"),
-                }
-            }
-        }
-    }
-}
-
-fn all_shown(keys: &[Vec<u8>]) -> String {
-    if keys.is_empty() {
-        return "none".to_owned();
-    }
-    let shown = |key: &Vec<u8>| {
-        let start = key[..key.len().min(40)].escape_ascii();
-        format!("\"{start}\" ({} bytes)", key.len())
-    };
-    keys.iter().map(shown).collect::<Vec<_>>().join(", ")
 }

@@ -10,6 +10,7 @@ mod looks;
 mod memory;
 #[cfg(unix)]
 mod redis;
+mod show;
 
 use std::sync::Arc;
 use std::time::Duration;

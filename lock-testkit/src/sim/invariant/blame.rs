@@ -1,7 +1,7 @@
 //! Contention and outages are told apart.
 
 use super::Invariant;
-use crate::sim::ledger::{AttemptFacts, CallFacts, CallResult, Dealing, Ledger, Told, Violation};
+use crate::sim::ledger::{AttemptFacts, CallFacts, CallResult, Ledger, NodeFacts, Violation, Vote};
 use crate::sim::plan::Plan;
 
 pub(super) struct Blame;
@@ -23,7 +23,7 @@ impl Invariant for Blame {
                 CallResult::Unavailable(reports) => (reports, false),
                 _ => continue,
             };
-            let is_answer = |told: &&Told| matches!(told, Told::Granted | Told::Refused);
+            let is_answer = |vote: &&Vote| matches!(vote, Vote::Granted | Vote::Refused);
             let answers = reports.iter().filter(is_answer).count();
             if !reports.is_empty() && is_contention != (answers >= plan.quorum) {
                 violations.push(wrong(call, "its own list of nodes says otherwise"));
@@ -60,26 +60,26 @@ fn is_of(attempt: &AttemptFacts, call: &CallFacts) -> bool {
         && (call.began..=call.ended).contains(&attempt.started)
 }
 
-/// Whether the nodes told this attempt what the error says.
+/// Returns whether the nodes answered this attempt as the error says.
 fn bears_out(
     plan: &Plan,
     attempt: &AttemptFacts,
     call: &CallFacts,
-    reports: &[Told],
+    reports: &[Vote],
     is_contention: bool,
 ) -> bool {
-    let by_then = |dealing: &&Dealing| {
-        matches!(dealing.told, Told::Granted | Told::Refused) && dealing.told_at <= call.ended
+    let by_then = |node: &&NodeFacts| {
+        matches!(node.vote, Vote::Granted | Vote::Refused) && node.voted_at <= call.ended
     };
-    let answered = attempt.dealings.iter().filter(by_then).count();
+    let answered = attempt.nodes.iter().filter(by_then).count();
     if reports.is_empty() {
-        // `try_acquire` says no more than that it is taken. A node that was asked first may have
-        // refused alone, after a round in which a quorum answered.
+        // `try_acquire` says no more than that the lock is taken. A node that was asked first may
+        // have refused alone, after a round in which a quorum answered.
         return !is_contention || answered >= plan.quorum;
     }
-    let quoted = reports.iter().zip(&attempt.dealings);
-    quoted.into_iter().all(|(report, dealing)| match report {
-        Told::Granted | Told::Refused => dealing.told == *report,
-        Told::Failed | Told::Nothing => true,
+    let quoted = reports.iter().zip(&attempt.nodes);
+    quoted.into_iter().all(|(report, node)| match report {
+        Vote::Granted | Vote::Refused => node.vote == *report,
+        Vote::Failed | Vote::Nothing => true,
     })
 }

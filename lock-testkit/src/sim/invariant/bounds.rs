@@ -1,8 +1,8 @@
 //! Nothing grows without bounds.
 
 use super::Invariant;
+use crate::sim::coverage::Mark;
 use crate::sim::ledger::{Ledger, Violation};
-use crate::sim::marks::Mark;
 use crate::sim::plan::Plan;
 
 pub(super) struct Bounds;
@@ -17,8 +17,8 @@ impl Invariant for Bounds {
     }
 
     fn about(&self) -> &'static str {
-        "attempts, commands, tasks and calls in flight stay within bounds, and a node that does not \
-         answer is asked by one acquire at a time"
+        "attempts, commands, tasks, connections and calls in flight stay within bounds, and a node \
+         that does not answer is asked by one acquire at a time"
     }
 
     fn judge(&self, plan: &Plan, ledger: &Ledger, violations: &mut Vec<Violation>) {
@@ -29,16 +29,16 @@ impl Invariant for Bounds {
             });
         };
         for attempt in &ledger.attempts {
-            for (node, dealing) in attempt.dealings.iter().enumerate() {
-                if dealing.asked > COMMANDS_PER_ATTEMPT {
+            for (number, node) in attempt.nodes.iter().enumerate() {
+                if node.asked > COMMANDS_PER_ATTEMPT {
                     wrong(format!(
-                        "{} acquires of one attempt at node {node}",
-                        dealing.asked
+                        "{} acquires of one attempt at node {number}",
+                        node.asked
                     ));
                 }
             }
         }
-        let acquired = ledger.marks.count(Mark::Acquired);
+        let acquired = ledger.coverage.count(Mark::Acquired);
         if ledger.peak_in_flight > plan.most_at_once() {
             wrong(format!(
                 "{} calls in flight at once to one node",

@@ -41,8 +41,8 @@ impl Invariant for Exclusion {
     }
 }
 
-/// How many nodes forgot since any key of the two was set. Who acquires several locks one by one
-/// has the first of them long before all.
+/// Returns how many nodes forgot keys since any key of the two was set. A client that acquires
+/// several locks one by one has the first of them long before all.
 fn forgetful(ledger: &Ledger, earlier: &Hold, later: &Hold) -> usize {
     ledger.forgetful(earlier.asked_at.min(later.asked_at), later.acquired_at)
 }
@@ -51,7 +51,7 @@ fn is_excused(plan: &Plan, ledger: &Ledger, forgetful: usize) -> bool {
     ledger.clocks_failed || !plan.rates_are_fine || forgetful > plan.survives_forgetful()
 }
 
-/// How many overlaps there were that no lock could have avoided.
+/// Returns how many overlaps there were that no lock could have avoided.
 pub(crate) fn excused(plan: &Plan, ledger: &Ledger) -> u64 {
     let mut count = 0;
     overlaps(plan, ledger, |plan, ledger, earlier, later| {

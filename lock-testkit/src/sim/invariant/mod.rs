@@ -10,15 +10,15 @@ mod ticks;
 use super::ledger::{Ledger, Violation};
 use super::plan::Plan;
 
-/// Something that must hold in every run.
+/// A property that must hold in every run.
 ///
-/// Most are judged when a run is over, by what the [`Ledger`] remembers. Some are noticed while it
-/// goes on, because nobody could tell afterwards; they are listed all the same.
+/// Most are judged when a run is over, by its [`Ledger`]. Some are judged as the run goes on, since
+/// that could not be told afterwards; they are listed all the same.
 pub trait Invariant: Send + Sync {
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &'static str;
 
-    /// What it says, in one sentence.
+    /// Returns what it says, in one sentence.
     fn about(&self) -> &'static str;
 
     /// Judges a run that is over.
@@ -27,7 +27,7 @@ pub trait Invariant: Send + Sync {
 
 pub(crate) use exclusion::excused as excused_overlaps;
 
-/// All invariants of this crate.
+/// Returns all invariants of this crate.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Invariant>> {
     let mut all: Vec<Box<dyn Invariant>> = vec![

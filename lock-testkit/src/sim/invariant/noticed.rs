@@ -1,18 +1,18 @@
-//! What is noticed while it goes on, because nobody could tell afterwards.
+//! Invariants that are judged as a run goes on, since that could not be told afterwards.
 
 use super::Invariant;
 use crate::sim::ledger::{Ledger, Violation};
 use crate::sim::plan::Plan;
 
-/// An invariant that the world itself watches over: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
-/// `tracked.rs`.
+/// An invariant that other files judge: `belief.rs`, `life.rs`, `watch.rs`, `run.rs`,
+/// `tracked.rs`, `calls.rs`.
 pub(super) struct Noticed {
     name: &'static str,
     about: &'static str,
 }
 
 /// All of them.
-pub(super) const NOTICED: [Noticed; 9] = [
+pub(super) const NOTICED: [Noticed; 10] = [
     Noticed {
         name: "belief",
         about: "to the last moment of a guard's validity a quorum of nodes holds its keys, save \
@@ -50,13 +50,18 @@ pub(super) const NOTICED: [Noticed; 9] = [
     },
     Noticed {
         name: "handing",
-        about: "a lock that was handed over is there for who comes in time, and for nobody once \
-                it was released",
+        about: "a lock that was handed over is there for a client that comes in time, and for none \
+                once it was released",
     },
     Noticed {
         name: "shutdown",
         about: "after a shutdown nothing is acquired, and one that succeeds leaves no key where \
                 nodes were well",
+    },
+    Noticed {
+        name: "sending",
+        about: "a command leaves at most once, in the order of the calls and before its call has \
+                ended, and a call that says that it was not sent was not",
     },
 ];
 

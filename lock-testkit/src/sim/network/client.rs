@@ -11,14 +11,14 @@ use super::EndpointId;
 use super::connect::Line;
 use crate::sim::shared::Shared;
 
-/// What a Redis client is in production: it connects to one server over the simulated network.
-pub(crate) struct SimClient {
+/// The counterpart of a Redis client: it connects to one server over the simulated network.
+pub(crate) struct NetworkClient {
     shared: Arc<Shared>,
     id: EndpointId,
     label: String,
 }
 
-impl SimClient {
+impl NetworkClient {
     pub(crate) fn new(shared: &Arc<Shared>, id: EndpointId) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -28,7 +28,7 @@ impl SimClient {
     }
 }
 
-impl Client for SimClient {
+impl Client for NetworkClient {
     type Connection = Wire;
 
     fn label(&self) -> &str {

@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 use lock_core::node::NodeError;
 
 use super::{EndpointId, Link};
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::queue::Event;
 use crate::sim::world::World;
 
@@ -44,7 +44,7 @@ impl World {
             free = free.max(stalled);
         }
         if free > self.now {
-            // Nothing is heard until then.
+            // The client hears nothing until then.
             self.queue.push(free, Event::Connect(id, dial));
         } else if is_up {
             let line = self.connected(id);
@@ -74,7 +74,7 @@ impl World {
         self.note(|| format!("connection {link} of client {client} to node {server} is up"));
         let before = self.endpoint(id).link.replace(link);
         if before.is_some_and(|before| !self.links[before].is_broken()) {
-            // The client had no other reason to make one.
+            // Only a client that gave up a silent connection makes another one beside it.
             self.mark(Mark::Replaced);
         }
         Line { link, broken }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use lock_core::node::NodeError;
 
 use super::{EndpointId, Link, Request};
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::operation::locks_of;
 use crate::sim::server::ServerId;
 use crate::sim::world::World;
 
 impl World {
-    /// A connection breaks, and the client learns it. What is under way towards the server is lost
-    /// or, sometimes, runs later; replies are lost.
+    /// Breaks a connection, and tells the client. What is under way towards the server is lost, or
+    /// sometimes runs later; replies are lost.
     pub(crate) fn cut(&mut self, link: usize) {
         let found = &mut self.links[link];
         let Some(broken) = found.broken.take() else {
@@ -37,15 +37,15 @@ impl World {
         }
     }
 
-    /// The client closes a connection. What it wrote arrives nevertheless, unless the server learns
-    /// first that nobody takes its replies.
+    /// Closes a connection on the client's side. What was written arrives nevertheless, unless the
+    /// server learns first that its replies are refused.
     pub(super) fn close(&mut self, link: usize) {
         self.links[link].is_closed = true;
         self.note(|| format!("connection {link} is closed"));
     }
 
-    /// A reply came to a connection that the client has closed: the server hears of that, and drops
-    /// what it has not run by then.
+    /// Refuses a reply to a connection that the client has closed. When the server hears of that,
+    /// it drops what it has not run.
     pub(super) fn refuse_reply(&mut self, link: usize) {
         let way = self.way();
         self.after(way, move |world| world.forget_requests(link));
@@ -58,16 +58,13 @@ impl World {
         self.lose_undos(server, &requests);
     }
 
-    /// Requests are lost. Where a release that was written behind a doubtful acquire is among them
-    /// (N12), and the acquire has run, nobody can know of the key.
+    /// Records that requests are lost. If a release that was written behind a doubtful acquire is
+    /// among them (N12), and the acquire has run, no client can know of the key.
     pub(super) fn lose_undos(&mut self, server: ServerId, requests: &VecDeque<Request>) {
         for request in requests.iter().filter(|request| request.is_undo) {
             for (token, keys) in locks_of(&request.operation) {
                 for key in keys {
-                    if let Some(fact) = self.servers[server.0].facts.get_mut(key)
-                        && fact.token == token
-                    {
-                        fact.is_ghost = true;
+                    if self.servers[server.0].facts.excuse(key, &token) {
                         self.mark(Mark::Ghost);
                     }
                 }
@@ -75,20 +72,19 @@ impl World {
         }
     }
 
-    /// The links of an endpoint that did not break, if any. There may be several: replaced ones
-    /// linger.
+    /// Returns the links that did not break. An endpoint may have several: replaced ones linger.
     pub(crate) fn links_of(&self, matches: impl Fn(EndpointId) -> bool) -> Vec<usize> {
         let is_of = |(_, link): &(usize, &Link)| !link.is_broken() && matches(link.endpoint);
         let found = self.links.iter().enumerate().filter(is_of);
         found.map(|(number, _)| number).collect()
     }
 
-    /// Whatever is sent on the connection from now on takes so much longer.
+    /// Makes all that is sent on the connection from now on take this much longer.
     pub(crate) fn lag(&mut self, link: usize, lag: Duration) {
         self.links[link].lag = lag;
     }
 
-    /// The server's end of a connection vanishes without a word.
+    /// Makes the server's end of a connection vanish without a word.
     pub(crate) fn deafen(&mut self, link: usize) {
         let found = &mut self.links[link];
         found.is_deaf = true;

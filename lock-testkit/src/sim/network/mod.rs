@@ -3,6 +3,7 @@
 mod client;
 mod connect;
 mod cut;
+pub(crate) mod rules;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use futures::channel::oneshot;
 use lock_core::node::{Command, NodeError, Operation, Reply};
 
 use crate::sim::calls::OpenCall;
-use crate::sim::marks::Mark;
+use crate::sim::coverage::Mark;
 use crate::sim::operation::has_source;
 use crate::sim::queue::Event;
 use crate::sim::server::ServerId;
 use crate::sim::tasks::ClientId;
 use crate::sim::world::World;
 
-pub(crate) use client::SimClient;
+pub(crate) use client::NetworkClient;
 pub(crate) use connect::Dial;
 
 /// The client's end of the way to one server.
@@ -28,35 +29,7 @@ pub(crate) struct EndpointId {
     pub(crate) server: ServerId,
 }
 
-/// How the network behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NetworkRules {
-    /// The usual way in one direction, and the longest.
-    pub(crate) usual: Duration,
-    pub(crate) longest: Duration,
-    /// How likely it is that a connection breaks before a request runs, or behind it.
-    pub(crate) loses_request: f64,
-    pub(crate) loses_reply: f64,
-    /// How likely it is that a request runs a second time.
-    pub(crate) duplicates: f64,
-    /// How likely it is that requests of a broken connection run later nevertheless.
-    pub(crate) strays: f64,
-}
-
-impl Default for NetworkRules {
-    fn default() -> Self {
-        Self {
-            usual: Duration::from_micros(200),
-            longest: Duration::from_millis(2),
-            loses_request: 0.0,
-            loses_reply: 0.0,
-            duplicates: 0.0,
-            strays: 0.0,
-        }
-    }
-}
-
-/// What came of a command.
+/// The answer to a command.
 type Answer = Result<Reply, NodeError>;
 
 /// A request on its way.
@@ -74,16 +47,16 @@ pub(crate) struct Link {
     endpoint: EndpointId,
     requests: VecDeque<Request>,
     replies: VecDeque<Answer>,
-    /// Where the client waits for the replies to come, in their order.
+    /// Where the client waits for replies, in their order.
     waiting: VecDeque<oneshot::Sender<Answer>>,
-    /// Nothing arrives before what was sent earlier.
+    /// The last arrivals: nothing arrives before what was sent earlier.
     last_request_at: Duration,
     last_reply_at: Duration,
     /// How much longer than usual each message takes.
     lag: Duration,
     /// Tells the client that it broke; `None` once it has.
     broken: Option<oneshot::Sender<NodeError>>,
-    /// The server closed it or never sees it again.
+    /// It is half open: the server has forgotten it.
     is_deaf: bool,
     /// The client closed it.
     is_closed: bool,
@@ -130,7 +103,7 @@ impl Link {
         self.broken.is_none()
     }
 
-    /// Whether the client has it still.
+    /// Returns whether the client still has it.
     fn is_open(&self) -> bool {
         !self.is_broken() && !self.is_closed
     }
@@ -145,7 +118,7 @@ impl World {
         &mut self.endpoints[index]
     }
 
-    /// How many connections clients have open beside their newest ones.
+    /// Returns how many connections clients have open beside their newest ones.
     pub(crate) fn spare_connections(&self) -> usize {
         let newest = |link| self.endpoints.iter().any(|it| it.link == Some(link));
         let open = self.links.iter().enumerate().filter(|(_, it)| it.is_open());
@@ -157,7 +130,7 @@ impl World {
         rules.usual / 4 + self.chance.heavy(rules.usual, rules.longest)
     }
 
-    /// The client writes a command to a connection. Returns where the answer will come.
+    /// Writes a command to a connection. Returns where its answer will come.
     fn write(
         &mut self,
         link: usize,
@@ -200,14 +173,14 @@ impl World {
         }
     }
 
-    /// A request that runs at that moment though nobody waits for it.
+    /// Makes a request run at this moment, though no caller waits for it.
     fn stray(&mut self, server: ServerId, request: Request, at: Duration) {
         self.at(at, move |world| {
             let now = world.now;
             let found = &world.servers[server.0];
             if found.is_up && found.stalled_until <= now {
                 let operation = &request.operation;
-                // Its reply goes nowhere.
+                // Its answer goes nowhere.
                 drop(world.run_at_server(server, operation, request.with_source, true));
             }
         });

@@ -1,11 +1,12 @@
-//! Futures are dropped at every await, one after the other.
+//! Clients whose calls are dropped at every await, one after the other.
 
 use super::Workload;
 use super::contending::{request, work};
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::dropping::drop_at_poll;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 /// No call takes more polls than this before it is let through.
 const POLLS: u32 = 24;
@@ -17,25 +18,25 @@ impl Workload for Cancelling {
         "cancelling"
     }
 
-    fn start(&self, stage: &Stage) {
-        stage.each(&mut stage.chance(), |_| 1, worker);
+    fn start(&self, cx: &WorkloadCx) {
+        cx.each(&mut cx.chance(), |_| 1, worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
-    // Enumerated: the call is dropped at its first poll, then at its second, and so on until it
-    // comes to its end before.
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
+    // The call is dropped at its first poll, then at its second, and so on until it ends before
+    // that.
     for polls in 0..POLLS {
-        if !seat.next_round(&mut chance, plan.duration / 24).await {
+        if !client.next_round(&mut chance, plan.duration / 24).await {
             return;
         }
         let request = request(&plan, &mut chance);
-        let call = seat.acquire(&request);
+        let call = client.acquire(&request);
         let Some(result) = drop_at_poll(call, polls).await else {
             continue;
         };
         let Ok(tracked) = result else { continue };
-        seat.sleep(work(&plan, &mut chance) / 2).await;
+        client.sleep(work(&plan, &mut chance) / 2).await;
         let polls = chance.index(6) as u32;
         if chance.happens(0.5) {
             drop(drop_at_poll(tracked.extend(plan.ttl), polls).await);

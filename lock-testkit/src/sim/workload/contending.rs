@@ -1,4 +1,4 @@
-//! Several clients, some with several workers, want the same locks.
+//! Clients, some with several workers, that want the same locks.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use lock_core::{LockRequest, RetryPolicy};
 
 use super::Workload;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 /// How many times a worker acquires at most, so that no seed takes long.
 const ROUNDS: u32 = 12;
@@ -19,24 +20,24 @@ impl Workload for Contending {
         "contending"
     }
 
-    fn start(&self, stage: &Stage) {
-        stage.each(&mut stage.chance(), |chance| 1 + chance.index(2), worker);
+    fn start(&self, cx: &WorkloadCx) {
+        cx.each(&mut cx.chance(), |chance| 1 + chance.index(2), worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let request = request(&plan, &mut chance);
         let tracked = if chance.happens(0.3) {
-            seat.try_acquire(&request).await.ok().flatten()
+            client.try_acquire(&request).await.ok().flatten()
         } else {
-            seat.acquire(&request).await.ok()
+            client.acquire(&request).await.ok()
         };
         let Some(tracked) = tracked else { continue };
-        seat.sleep(work(&plan, &mut chance)).await;
+        client.sleep(work(&plan, &mut chance)).await;
         if chance.happens(0.7) {
             // What comes of it is counted, and judged by what is left behind.
             drop(tracked.release().await);
@@ -55,13 +56,13 @@ pub(super) fn work(plan: &Plan, chance: &mut Chance) -> Duration {
     }
 }
 
-/// A request for any of the plan's resources.
+/// Makes a request for any of the plan's resources.
 pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
     let resource = format!("lock-{}", chance.index(plan.resources));
     vary(LockRequest::new(resource), plan, chance)
 }
 
-/// The request with a ttl and patience by chance.
+/// Returns the request with a random ttl and patience.
 pub(super) fn vary(request: LockRequest, plan: &Plan, chance: &mut Chance) -> LockRequest {
     let ttl = if chance.happens(0.2) {
         chance

@@ -7,8 +7,9 @@ use lock_core::ExtendError;
 use super::Workload;
 use super::contending::{request, work};
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 const ROUNDS: u32 = 6;
 const EXTENSIONS: usize = 6;
@@ -20,32 +21,32 @@ impl Workload for Extending {
         "extending"
     }
 
-    fn start(&self, stage: &Stage) {
-        stage.each(&mut stage.chance(), |_| 1, worker);
+    fn start(&self, cx: &WorkloadCx) {
+        cx.each(&mut cx.chance(), |_| 1, worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let request = request(&plan, &mut chance);
-        let Ok(tracked) = seat.acquire(&request).await else {
+        let Ok(tracked) = client.acquire(&request).await else {
             continue;
         };
         for _ in 0..chance.index(EXTENSIONS) {
             // Sometimes too late, to see that nothing is revived.
             let remaining = tracked.guard().remaining();
             let pause = remaining.mul_f64(0.2 + 0.85 * chance.unit());
-            seat.sleep(pause).await;
+            client.sleep(pause).await;
             let ttl = chance.duration(plan.ttl / 2, plan.ttl * 2);
             let result = tracked.extend(ttl.max(Duration::from_millis(30))).await;
-            if matches!(result, Err(ExtendError::Lost)) || !seat.goes_on() {
+            if matches!(result, Err(ExtendError::Lost)) || !client.goes_on() {
                 break;
             }
         }
-        seat.sleep(work(&plan, &mut chance) / 4).await;
+        client.sleep(work(&plan, &mut chance) / 4).await;
         if chance.happens(0.5) {
             drop(tracked.release().await);
         }

@@ -9,9 +9,10 @@ use super::Workload;
 use super::contending::{request, work};
 use super::renewing::renewed;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
-use crate::sim::tracked::Tracked;
+use crate::sim::tracked::TrackedGuard;
 
 const ROUNDS: u32 = 5;
 /// How many times a lease is handed on at most.
@@ -24,35 +25,35 @@ impl Workload for Handing {
         "handing"
     }
 
-    fn start(&self, stage: &Stage) {
-        let seats = stage.seats.clone();
-        let worker = |seat, plan, chance| worker(seats.clone(), seat, plan, chance);
-        stage.each(&mut stage.chance(), |_| 1, worker);
+    fn start(&self, cx: &WorkloadCx) {
+        let clients = cx.clients.clone();
+        let worker = |client, plan, chance| worker(clients.clone(), client, plan, chance);
+        cx.each(&mut cx.chance(), |_| 1, worker);
     }
 }
 
-async fn worker(seats: Vec<Seat>, seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(clients: Vec<SimClient>, client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut request = request(&plan, &mut chance);
         if chance.happens(0.2) {
             request = renewed(request, &plan, &mut chance);
         }
-        let Ok(tracked) = seat.acquire(&request).await else {
+        let Ok(tracked) = client.acquire(&request).await else {
             continue;
         };
-        seat.sleep(work(&plan, &mut chance)).await;
-        hand_on(&seats, &seat, tracked, &plan, &mut chance, HOPS);
+        client.sleep(work(&plan, &mut chance)).await;
+        hand_on(&clients, &client, tracked, &plan, &mut chance, HOPS);
     }
 }
 
-/// Makes a lease of the lock, which somebody else resumes after a while; sometimes nobody does.
+/// Makes a lease of the lock, which another client resumes after a while, or none does.
 fn hand_on(
-    seats: &[Seat],
-    seat: &Seat,
-    tracked: Tracked,
+    clients: &[SimClient],
+    client: &SimClient,
+    tracked: TrackedGuard,
     plan: &Plan,
     chance: &mut Chance,
     hops: u32,
@@ -60,25 +61,25 @@ fn hand_on(
     let Some(lease) = tracked.into_lease() else {
         return;
     };
-    let next = chance.pick(seats).unwrap_or(seat).clone();
+    let next = chance.pick(clients).unwrap_or(client).clone();
     let text = lease.to_string();
     if chance.happens(0.1) {
         return;
     }
     let going_on = Going {
-        seats: seats.to_vec(),
-        seat: next.clone(),
+        clients: clients.to_vec(),
+        client: next.clone(),
         plan: plan.clone(),
         chance: chance.fork(),
         hops,
     };
-    next.work(going_on.on(text));
+    next.spawn(going_on.on(text));
 }
 
-/// Whoever goes on with a lock.
+/// A client that resumes locks.
 struct Going {
-    seats: Vec<Seat>,
-    seat: Seat,
+    clients: Vec<SimClient>,
+    client: SimClient,
     plan: Plan,
     chance: Chance,
     hops: u32,
@@ -90,7 +91,7 @@ impl Going {
         Box::pin(async move {
             let lease = match text.parse::<Lease>() {
                 Ok(lease) => lease,
-                Err(error) => return self.seat.violation("handing", error.to_string()),
+                Err(error) => return self.client.violation("handing", error.to_string()),
             };
             let longest = lease.remaining().mul_f64(1.2);
             let way = self.chance.duration(Duration::ZERO, longest);
@@ -99,41 +100,41 @@ impl Going {
             } else {
                 way
             };
-            self.seat.sleep(way).await;
+            self.client.sleep(way).await;
             let Some(resumed) = self.resume(&lease).await else {
                 return;
             };
-            self.seat.sleep(work(&self.plan, &mut self.chance)).await;
+            self.client.sleep(work(&self.plan, &mut self.chance)).await;
             if self.hops > 0 && self.chance.happens(0.4) {
                 let Self {
-                    seats,
-                    seat,
+                    clients,
+                    client,
                     plan,
                     chance,
                     hops,
                 } = &mut self;
-                return hand_on(seats, seat, resumed, plan, chance, *hops - 1);
+                return hand_on(clients, client, resumed, plan, chance, *hops - 1);
             }
             if self.chance.happens(0.3) {
                 return drop(resumed);
             }
             let is_over = resumed.release().await.is_ok();
             if is_over && self.chance.happens(0.3) {
-                // Too late, and a mistake: whoever holds the lock by now must not be harmed.
-                drop(self.seat.resume(&lease).await);
+                // Too late, and a mistake: it must do no harm to another holder.
+                drop(self.client.resume(&lease).await);
             }
         })
     }
 
     /// Tries again while nodes fail.
-    async fn resume(&mut self, lease: &Lease) -> Option<Tracked> {
+    async fn resume(&mut self, lease: &Lease) -> Option<TrackedGuard> {
         for _ in 0..3 {
-            match self.seat.resume(lease).await? {
+            match self.client.resume(lease).await? {
                 Ok(tracked) => return Some(tracked),
                 Err(lock_core::ResumeError::Unavailable { .. }) => {}
                 Err(_) => return None,
             }
-            self.seat.sleep(self.plan.node_timeout()).await;
+            self.client.sleep(self.plan.node_timeout()).await;
         }
         None
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::Workload;
 use super::contending::{request, work};
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 const ROUNDS: u32 = 10;
 
@@ -17,25 +18,25 @@ impl Workload for Keeping {
         "keeping"
     }
 
-    fn start(&self, stage: &Stage) {
-        stage.each(&mut stage.chance(), |_| 1, worker);
+    fn start(&self, cx: &WorkloadCx) {
+        cx.each(&mut cx.chance(), |_| 1, worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut request = request(&plan, &mut chance);
         let ttl = request.options().ttl.unwrap_or(plan.ttl);
         let hold = chance.duration(Duration::ZERO, ttl.min(Duration::from_secs(2)));
         request = request.hold_at_least(hold);
-        let Ok(tracked) = seat.acquire(&request).await else {
+        let Ok(tracked) = client.acquire(&request).await else {
             continue;
         };
-        let keeps_until = seat.runtime.now() + hold;
-        seat.sleep(work(&plan, &mut chance) / 8).await;
+        let keeps_until = client.runtime.now() + hold;
+        client.sleep(work(&plan, &mut chance) / 8).await;
         tracked.keep_until(keeps_until);
         if chance.happens(0.5) {
             drop(tracked.release().await);

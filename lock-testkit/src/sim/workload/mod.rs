@@ -1,4 +1,4 @@
-//! What clients do with locks. A file each.
+//! What clients do with locks, each workload in a file of its own.
 
 mod cancelling;
 mod contending;
@@ -11,20 +11,22 @@ mod renewing;
 mod shutting;
 mod ticking;
 
-use super::stage::Stage;
+use super::cx::WorkloadCx;
 
 /// What the clients of a run do.
 pub trait Workload: Send + Sync {
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &'static str;
 
-    /// Starts its workers, with [`Stage::work`]. They end when [`Seat::goes_on`] says so.
+    /// Starts its workers, with [`SimClient::spawn`]. They end when
+    /// [`SimClient::goes_on`] returns `false`.
     ///
-    /// [`Seat::goes_on`]: super::Seat::goes_on
-    fn start(&self, stage: &Stage);
+    /// [`SimClient::spawn`]: super::SimClient::spawn
+    /// [`SimClient::goes_on`]: super::SimClient::goes_on
+    fn start(&self, cx: &WorkloadCx);
 }
 
-/// All workloads of this crate.
+/// Returns all workloads of this crate.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Workload>> {
     vec![

@@ -6,8 +6,9 @@ use super::Workload;
 use super::contending::{vary, work};
 use super::renewing::renewed;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 const ROUNDS: u32 = 8;
 
@@ -21,10 +22,10 @@ impl Workload for Pairing {
         "pairing"
     }
 
-    fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
+    fn start(&self, cx: &WorkloadCx) {
+        let mut chance = cx.chance();
         {
-            let mut world = stage.shared.world();
+            let mut world = cx.shared.world();
             world.is_pairing = true;
             // As on a cluster, where locks are acquired one after the other.
             let wants_one_slot = chance.happens(0.3);
@@ -32,13 +33,13 @@ impl Workload for Pairing {
                 server.wants_one_slot = wants_one_slot;
             }
         }
-        stage.each(&mut chance, |chance| 1 + chance.index(2), worker);
+        cx.each(&mut chance, |chance| 1 + chance.index(2), worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut request = vary(LockRequest::many(some(&mut chance)), &plan, &mut chance);
@@ -46,12 +47,12 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
             request = renewed(request, &plan, &mut chance);
         }
         let tracked = if chance.happens(0.3) {
-            seat.try_acquire(&request).await.ok().flatten()
+            client.try_acquire(&request).await.ok().flatten()
         } else {
-            seat.acquire(&request).await.ok()
+            client.acquire(&request).await.ok()
         };
         let Some(tracked) = tracked else { continue };
-        seat.sleep(work(&plan, &mut chance)).await;
+        client.sleep(work(&plan, &mut chance)).await;
         if chance.happens(0.3) {
             drop(tracked.extend(plan.ttl).await);
         }

@@ -7,8 +7,9 @@ use lock_core::LockRequest;
 use super::Workload;
 use super::contending::request;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
 
 const ROUNDS: usize = 3;
 /// The most locks at a time.
@@ -21,14 +22,14 @@ impl Workload for Renewing {
         "renewing"
     }
 
-    fn start(&self, stage: &Stage) {
-        stage.each(&mut stage.chance(), |_| 1, worker);
+    fn start(&self, cx: &WorkloadCx) {
+        cx.each(&mut cx.chance(), |_| 1, worker);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut held = Vec::new();
@@ -36,22 +37,23 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
         for number in 0..if many { chance.index(MANY) } else { 1 } {
             let mut request = request(&plan, &mut chance);
             if many {
-                let own = format!("own-{}-{number}", seat.client.index());
+                let own = format!("own-{}-{number}", client.id.index());
                 request = LockRequest::new(own).ttl(plan.ttl);
             }
             let request = renewed(request, &plan, &mut chance);
             // Some follow each other closely, so that their extensions go together or not.
-            held.extend(seat.acquire(&request).await.ok());
+            held.extend(client.acquire(&request).await.ok());
         }
         let longest = plan.ttl * if many { 2 } else { 4 };
-        seat.sleep(chance.duration(Duration::ZERO, longest)).await;
+        client.sleep(chance.duration(Duration::ZERO, longest)).await;
         for tracked in held {
             if chance.happens(0.6) {
                 drop(tracked.release().await);
             } else {
                 drop(tracked);
             }
-            seat.sleep(chance.duration(Duration::ZERO, plan.ttl / 8))
+            client
+                .sleep(chance.duration(Duration::ZERO, plan.ttl / 8))
                 .await;
         }
     }

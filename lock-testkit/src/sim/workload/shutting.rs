@@ -6,9 +6,10 @@ use super::Workload;
 use super::contending::{request, work};
 use super::renewing::renewed;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::plan::Plan;
-use crate::sim::stage::{Seat, Stage};
-use crate::sim::tracked::Tracked;
+use crate::sim::tracked::TrackedGuard;
 
 const ROUNDS: u32 = 12;
 
@@ -19,46 +20,47 @@ impl Workload for Shutting {
         "shutting"
     }
 
-    fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
+    fn start(&self, cx: &WorkloadCx) {
+        let mut chance = cx.chance();
         // The first client stays, to see what the others leave behind.
-        for seat in &stage.seats[1..] {
-            let ender = end(seat.clone(), stage.plan.clone(), chance.fork());
-            stage.work(seat, ender);
+        for client in &cx.clients[1..] {
+            let ender = end(client.clone(), cx.plan.clone(), chance.fork());
+            client.spawn(ender);
         }
-        stage.each(&mut chance, |chance| 1 + chance.index(3), worker);
+        cx.each(&mut chance, |chance| 1 + chance.index(3), worker);
     }
 }
 
-async fn end(seat: Seat, plan: Plan, mut chance: Chance) {
-    seat.sleep(chance.duration(Duration::ZERO, plan.duration))
+async fn end(client: SimClient, plan: Plan, mut chance: Chance) {
+    client
+        .sleep(chance.duration(Duration::ZERO, plan.duration))
         .await;
     for _ in 0..=chance.index(2) {
         let least = Duration::from_millis(1);
         let within = chance.magnitude(least, Duration::from_secs(5));
-        drop(seat.shut_down(within).await);
+        drop(client.shut_down(within).await);
     }
 }
 
-async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
+async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
     for _ in 0..ROUNDS {
-        if !seat.next_round(&mut chance, plan.duration / 16).await {
+        if !client.next_round(&mut chance, plan.duration / 16).await {
             return;
         }
         let mut request = request(&plan, &mut chance);
         if chance.happens(0.4) {
             request = renewed(request, &plan, &mut chance);
         }
-        let Ok(mut tracked) = seat.acquire(&request).await else {
+        let Ok(mut tracked) = client.acquire(&request).await else {
             continue;
         };
         if chance.happens(0.2) {
-            match handed_over(&seat, tracked).await {
+            match handed_over(&client, tracked).await {
                 Some(resumed) => tracked = resumed,
                 None => continue,
             }
         }
-        seat.sleep(work(&plan, &mut chance)).await;
+        client.sleep(work(&plan, &mut chance)).await;
         if chance.happens(0.5) {
             drop(tracked.release().await);
         }
@@ -66,7 +68,7 @@ async fn worker(seat: Seat, plan: Plan, mut chance: Chance) {
 }
 
 /// The same lock by another guard.
-async fn handed_over(seat: &Seat, tracked: Tracked) -> Option<Tracked> {
+async fn handed_over(client: &SimClient, tracked: TrackedGuard) -> Option<TrackedGuard> {
     let lease = tracked.into_lease()?;
-    seat.resume(&lease).await?.ok()
+    client.resume(&lease).await?.ok()
 }

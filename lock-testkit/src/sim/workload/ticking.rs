@@ -7,10 +7,11 @@ use lock_core::tick::{TickClaim, TickJob};
 
 use super::Workload;
 use crate::sim::chance::Chance;
+use crate::sim::client::SimClient;
+use crate::sim::coverage::Mark;
+use crate::sim::cx::WorkloadCx;
 use crate::sim::fault::EPOCH;
 use crate::sim::ledger::{TickFacts, TickResult};
-use crate::sim::marks::Mark;
-use crate::sim::stage::{Seat, Stage};
 
 pub(super) struct Ticking;
 
@@ -19,34 +20,34 @@ impl Workload for Ticking {
         "ticking"
     }
 
-    fn start(&self, stage: &Stage) {
-        let mut chance = stage.chance();
+    fn start(&self, cx: &WorkloadCx) {
+        let mut chance = cx.chance();
         let second = Duration::from_secs(1);
         // A period of which a run has a dozen or so.
-        let period = chance.magnitude(second / 4, (stage.plan.duration / 12).max(second));
+        let period = chance.magnitude(second / 4, (cx.plan.duration / 12).max(second));
         let period = Duration::from_millis(period.as_millis() as u64);
         let late = if chance.happens(0.5) {
             period
         } else {
             period * 3
         };
-        for seat in &stage.seats {
+        for client in &cx.clients {
             let job = TickJob::every("job", period)
                 .late_limit(late)
-                .runtime(Arc::clone(&seat.runtime));
+                .runtime(Arc::clone(&client.runtime));
             match job.build() {
-                Ok(job) => stage.work(seat, worker(seat.clone(), job, chance.fork())),
-                Err(error) => seat.violation("ticks", error.to_string()),
+                Ok(job) => client.spawn(worker(client.clone(), job, chance.fork())),
+                Err(error) => client.violation("ticks", error.to_string()),
             }
         }
-        let mut world = stage.shared.world();
+        let mut world = cx.shared.world();
         // A clock that was set back must catch up before ticks come again.
-        world.quiet_for = stage.plan.skew * 3 + late * 4 + period * 5 + second * 5;
+        world.quiet_for = cx.plan.skew * 3 + late * 4 + period * 5 + second * 5;
         // Ticks whose whole window lies in the quiet time must not be missed.
-        let from = stage.plan.duration + stage.plan.skew * 2 + late * 2 + second * 5;
-        let to = stage.plan.duration + world.quiet_for - stage.plan.skew - late;
+        let from = cx.plan.duration + cx.plan.skew * 2 + late * 2 + second * 5;
+        let to = cx.plan.duration + world.quiet_for - cx.plan.skew - late;
         // Where a window has room for a few rounds only, rivals may keep each other from a quorum.
-        if late < stage.plan.rules.usual * 100 {
+        if late < cx.plan.rules.usual * 100 {
             return;
         }
         world.ledger.quiet_ticks = ticks(period, EPOCH + from, EPOCH + to);
@@ -62,14 +63,14 @@ fn ticks(period: Duration, from: Duration, to: Duration) -> Vec<u64> {
     (first..last).map(|number| number * period).collect()
 }
 
-async fn worker(seat: Seat, job: TickJob, mut chance: Chance) {
+async fn worker(client: SimClient, job: TickJob, mut chance: Chance) {
     let mut ticks = match job.ticks() {
         Ok(ticks) => ticks,
-        Err(error) => return seat.violation("ticks", error.to_string()),
+        Err(error) => return client.violation("ticks", error.to_string()),
     };
-    while seat.goes_on_quietly() {
+    while client.goes_on_quietly() {
         let tick = ticks.next().await;
-        let result = match job.claim(&*seat.locks, tick).await {
+        let result = match job.claim(&*client.locks, tick).await {
             Ok(TickClaim::Won(_)) => (TickResult::Ran, Mark::TickRan),
             Ok(TickClaim::AlreadyClaimed) => (TickResult::Claimed, Mark::TickClaimed),
             Ok(TickClaim::TooLate) => (TickResult::Late, Mark::TickLate),
@@ -80,15 +81,15 @@ async fn worker(seat: Seat, job: TickJob, mut chance: Chance) {
         let millis = tick
             .system_time()
             .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        seat.ticked(millis.map_or(0, |at| at.as_millis() as u64), result);
-        if chance.happens(0.2) && seat.goes_on() {
+        client.ticked(millis.map_or(0, |at| at.as_millis() as u64), result);
+        if chance.happens(0.2) && client.goes_on() {
             let busy = chance.duration(Duration::ZERO, job.late_limit() * 2);
-            seat.sleep(busy).await;
+            client.sleep(busy).await;
         }
     }
 }
 
-impl Seat {
+impl SimClient {
     fn ticked(&self, tick: u64, (result, mark): (TickResult, Mark)) {
         self.note(|| format!("tick {tick}: {result:?}"));
         let mut world = self.shared.world();
@@ -96,7 +97,7 @@ impl Seat {
         let ended = world.now;
         world.ledger.ticks.push(TickFacts {
             tick,
-            client: self.client,
+            client: self.id,
             result,
             ended,
         });

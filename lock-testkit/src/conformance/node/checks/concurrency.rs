@@ -13,7 +13,7 @@ use crate::conformance::node::cx::{
     release, send,
 };
 use crate::conformance::node::harness::{Access, Entry};
-use crate::conformance::node::looks::reply_shown;
+use crate::conformance::node::show::reply_shown;
 use crate::conformance::{CheckResult, Failure, expect, expect_eq};
 use crate::sim::Chance;
 

@@ -1,8 +1,8 @@
-//! Counts of what happened, so that a campaign can tell what it never met.
+//! Counts of what happened, so that a campaign can tell what it did not cover.
 
 macro_rules! marks {
     ($($(#[doc = $about:literal])* $name:ident: $text:literal, $seeds:expr;)*) => {
-        /// Something that may happen in a simulation and is counted.
+        /// An event that is counted: a coverage mark.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Mark {
@@ -10,17 +10,17 @@ macro_rules! marks {
         }
 
         impl Mark {
-            /// All of them.
+            /// All marks.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// What it says in a table.
+            /// Returns what the mark is called in a table.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
             }
 
-            /// Whether a campaign of so many seeds in which it never happens has failed: it would
-            /// prove nothing about what the mark stands for.
+            /// Returns whether a campaign of this many seeds must have met the event. Without it,
+            /// the campaign would prove nothing about what the mark stands for.
             #[must_use]
             pub fn must_happen_in(self, seeds: u64) -> bool {
                 let within: Option<u64> = match self { $(Self::$name => $seeds),* };
@@ -30,10 +30,10 @@ macro_rules! marks {
     };
 }
 
-/// In so many seeds what a campaign is for has happened, most of it far more than once.
+/// A campaign of this many seeds meets most events, and most of them far more than once.
 const SOON: Option<u64> = Some(1_000);
 
-/// What takes several rare things at once: three times in 12,000 seeds, when it was counted.
+/// For an event that takes several rare ones at once: it was met three times in 12,000 seeds.
 const RARE: Option<u64> = Some(20_000);
 
 marks! {
@@ -141,22 +141,22 @@ marks! {
     ExcusedOverlap: "overlaps beyond the fault budget", None;
 }
 
-/// How often each thing happened.
+/// How often each event happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks([u64; Mark::ALL.len()]);
+pub struct Coverage([u64; Mark::ALL.len()]);
 
-impl Default for Marks {
+impl Default for Coverage {
     fn default() -> Self {
         Self([0; Mark::ALL.len()])
     }
 }
 
-impl Marks {
+impl Coverage {
     pub(crate) fn add(&mut self, mark: Mark) {
         self.0[mark as usize] += 1;
     }
 
-    /// How often it happened.
+    /// Returns how often the event happened.
     #[must_use]
     pub fn count(&self, mark: Mark) -> u64 {
         self.0[mark as usize]

@@ -1,22 +1,22 @@
-//! How faults are carried out.
+//! Injects faults.
 
 use std::time::Duration;
 
-use super::fault::{EPOCH, FaultKind, LONGEST_LAG, Strike};
+use super::fault::{EPOCH, Fault, FaultKind, LONGEST_LAG};
 use super::server::ServerId;
 use super::server_fault::ServerFault;
 use super::tasks::ClientId;
 use super::world::World;
 
 impl World {
-    /// Makes something go wrong now.
-    pub(crate) fn strike(&mut self, strike: Strike) {
-        let Strike {
+    /// Injects a fault now.
+    pub(crate) fn inject(&mut self, fault: Fault) {
+        let Fault {
             kind,
             server,
             client,
             lasting,
-        } = strike;
+        } = fault;
         let until = self.now + lasting;
         self.note(|| {
             let (server, client) = (server.0, client.0);
@@ -46,7 +46,7 @@ impl World {
             FaultKind::PauseClient => self.pause(client, lasting),
             FaultKind::KillClient => self.kill(client),
             FaultKind::WallJump => {
-                // To another error within the allowed ones.
+                // To another error that is within bounds.
                 let error = self.jump(self.skew);
                 self.set_wall(client, error);
             }
@@ -61,11 +61,11 @@ impl World {
                     world.clients[client.0].monotonic.jump(resumed, -nanos);
                 });
             }
-            _ => self.strike_server(kind, server, lasting),
+            _ => self.inject_at(kind, server, lasting),
         }
     }
 
-    fn strike_server(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
+    fn inject_at(&mut self, kind: FaultKind, server: ServerId, lasting: Duration) {
         let now = self.now;
         let until = now + lasting;
         let found = &mut self.servers[server.0];
@@ -83,7 +83,7 @@ impl World {
                 self.each_link_of(server, Self::cut);
             }
             FaultKind::Evict => {
-                let keys = found.facts.keys().cloned().collect::<Vec<_>>();
+                let keys = found.facts.keys();
                 if let Some(key) = self.chance.pick(&keys).cloned() {
                     self.servers[server.0].evict(&key, now);
                     self.forgets(server);
@@ -110,7 +110,7 @@ impl World {
                     self.forgets(server);
                 } else {
                     // Keys that were dead may be there again.
-                    found.mark_ghosts();
+                    found.facts.excuse_all();
                 }
             }
             _ => {}
@@ -150,7 +150,7 @@ impl World {
         self.chance.between(-most, most)
     }
 
-    /// Sets a client's wall clock so many nanoseconds off.
+    /// Sets a client's wall clock to be off by this many nanoseconds.
     pub(crate) fn set_wall(&mut self, client: ClientId, error: i64) {
         let shown = EPOCH + self.now;
         let by = Duration::from_nanos(error.unsigned_abs());
