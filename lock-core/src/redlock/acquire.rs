@@ -317,7 +317,7 @@ impl Acquiring {
         }
     }
 
-    /// Returns whether the node is to report_holder who holds the lock, if somebody does.
+    /// Returns whether the node is to report the holder, if there is one.
     fn reports_holder(&self, node: usize) -> bool {
         match self.report_holder {
             ReportHolder::Nowhere => false,

@@ -195,8 +195,13 @@ impl Acquisition {
             };
             let now = self.runtime.now();
             let left = {
-                let ledger = self.ledger();
-                (!ledger.is_over() || mutant!(LossAfterRelease)).then(|| ledger.remaining_at(now))
+                let mut ledger = self.ledger();
+                let left = ledger.remaining_at(now);
+                let is_told = !ledger.is_over() || mutant!(LossAfterRelease);
+                if is_told && left.is_zero() {
+                    ledger.expire();
+                }
+                is_told.then_some(left)
             };
             let Some(left) = left else {
                 // By a release, which never tells; or by a loss that is about to be told.

@@ -1,6 +1,8 @@
 //! Calls to nodes: one command each, and the answer that comes back.
 
 use std::fmt;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -207,6 +209,13 @@ impl Calls {
         self.running.is_empty()
     }
 
+    /// All of them, for another task to wait for.
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = mem::take(self);
+        drop(taken.task.take());
+        taken
+    }
+
     /// Returns the next call that ends, or `None` if there is none left.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         // Before the calls are looked at: one that asks from here on wakes this task.
@@ -217,11 +226,18 @@ impl Calls {
                 continue;
             }
             let mut cx = Context::from_waker(&running.waker);
-            if let Poll::Ready(done) = Pin::new(&mut running.call).poll(&mut cx) {
-                // In order: the calls behind it may not have been polled yet.
-                self.running.remove(index);
-                return Poll::Ready(Some(done));
+            let call = Pin::new(&mut running.call);
+            let poll = catch_unwind(AssertUnwindSafe(|| call.poll(&mut cx)));
+            if let Ok(Poll::Pending) = poll {
+                continue;
             }
+            // In order: the calls behind it may not have been polled yet. A call that panics, in a
+            // subscriber of `tracing` say, is over too, and would never wake anybody.
+            self.running.remove(index);
+            return match poll {
+                Ok(done) => done.map(Some),
+                Err(panic) => resume_unwind(panic),
+            };
         }
         match self.running.is_empty() {
             true => Poll::Ready(None),
@@ -244,6 +260,13 @@ impl Calls {
             Poll::Pending => Poll::Ready(None),
         })
         .await
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        // Wakers of calls may be kept by a client: they hold on to no task.
+        drop(self.task.take());
     }
 }
 
@@ -368,5 +391,49 @@ mod tests {
         assert_eq!(ready(&mut calls), Some(0));
         waker.wake();
         assert_eq!(ready(&mut calls), None);
+    }
+
+    #[test]
+    fn a_call_that_panics_is_gone_and_the_others_stay() {
+        let (log, wakers) = (Log::default(), Arc::default());
+        let mut calls = Calls::default();
+        calls.add(Box::pin(async { panic!("on purpose") }));
+        calls.add(call(1, 1, &log, &wakers));
+        let panics = catch_unwind(AssertUnwindSafe(|| ready(&mut calls)));
+        assert!(panics.is_err());
+        assert_eq!(ready(&mut calls), Some(1));
+        assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn calls_that_move_on_or_end_hold_on_to_no_task() {
+        let (log, wakers) = (Log::default(), Arc::<Mutex<Vec<Waker>>>::default());
+        let mut calls = Calls::default();
+        calls.add(call(0, 2, &log, &wakers));
+        let task = Arc::new(CallWaker {
+            is_woken: AtomicBool::new(false),
+            task: Arc::default(),
+        });
+        let waker = Waker::from(Arc::clone(&task));
+        assert!(
+            calls
+                .poll_next(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let mut moved = calls.take();
+        drop(waker);
+        assert_eq!(Arc::strong_count(&task), 1);
+        let waker = Waker::from(Arc::clone(&task));
+        assert!(
+            moved
+                .poll_next(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        drop((waker, moved));
+        assert_eq!(
+            Arc::strong_count(&task),
+            1,
+            "though the call's waker is kept"
+        );
     }
 }

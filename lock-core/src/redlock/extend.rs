@@ -78,7 +78,9 @@ async fn run(
                 false => started,
             };
             let valid_until = started.saturating_add(timing.validity);
-            lock.ledger().is_extended(valid_until);
+            if !lock.ledger().is_extended(valid_until) {
+                return Err(ExtendError::Lost);
+            }
             fan_out.add(|extending, calls| extending.heal(valid_until, calls));
             fan_out.take_ready().await;
             Ok(())

@@ -2,7 +2,6 @@
 //! is not waited for is driven to its end in the background.
 
 use std::future::poll_fn;
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -159,7 +158,7 @@ impl<O: Operation> Drop for FanOut<O> {
         if self.calls.is_empty() {
             return;
         }
-        let mut calls = mem::take(&mut self.calls);
+        let mut calls = self.calls.take();
         self.runtime.spawn(Box::pin(async move {
             while let Some(done) = calls.next().await {
                 rest(done, &mut calls);

@@ -120,8 +120,9 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
         if !hold.is_zero() {
             ledger.hold_until(now.saturating_add(hold));
         }
-        if mutant!(LeaseWithoutProof) {
-            ledger.is_extended(now.saturating_add(lock.timing.validity));
+        let is_believed = mutant!(LeaseWithoutProof);
+        if is_believed && !ledger.is_extended(now.saturating_add(lock.timing.validity)) {
+            return Err(ResumeError::Lost);
         }
     }
     if !mutant!(LeaseWithoutProof)

@@ -144,6 +144,9 @@ impl Release {
         let result = fan_out.operation.result(verdict);
         if is_everywhere {
             fan_out.finish().await;
+        } else {
+            // What the caller sends next comes behind every release.
+            fan_out.take_ready().await;
         }
         self.fan_out = None;
         result

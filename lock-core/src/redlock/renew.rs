@@ -298,7 +298,10 @@ impl Renewing {
                     false => self.started,
                 };
                 let valid_until = started.saturating_add(lock.timing.validity);
-                lock.ledger().is_extended(valid_until);
+                if !lock.ledger().is_extended(valid_until) {
+                    lock.tell_of(Loss::Expired);
+                    return Duration::ZERO;
+                }
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }

@@ -28,7 +28,7 @@ pub(crate) struct Queue<T> {
 /// When a lock is due, in ns, and a number that tells it from others that are due at the same time.
 type Place = (u64, u64);
 
-/// One lock that is extended automatically. It leaves the queue when this is dropped.
+/// One lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct Renewed<T> {
     pub(crate) renewal: Renewal,

@@ -1,4 +1,4 @@
-//! AskPlan every node once, outside of any attempt: inspection and forced release.
+//! Asking every node once, outside of any attempt: inspection and forced release.
 
 use std::sync::Arc;
 use std::time::Duration;

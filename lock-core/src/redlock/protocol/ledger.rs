@@ -42,6 +42,8 @@ pub(crate) struct Ledger {
     longest_ttl: Duration,
     /// Failed, cancelled, lost, released or handed over.
     is_over: bool,
+    /// The holder was told that the validity has ended.
+    has_expired: bool,
     /// The lock was held for certain when its first release began.
     ended_in_time: bool,
 }
@@ -115,6 +117,10 @@ impl Ledger {
         let may_be_set = match answer {
             Ok(AcquireAnswer::Granted) => {
                 self.granted = self.granted.with(node);
+                if !self.is_over {
+                    // Another command to the node may have been said not to be sent meanwhile.
+                    self.touched = self.touched.with(node);
+                }
                 true
             }
             Ok(AcquireAnswer::Refused(_)) => {
@@ -215,9 +221,20 @@ impl Ledger {
         self.hold_until = until;
     }
 
-    /// A quorum extended the lock.
-    pub(crate) fn is_extended(&mut self, valid_until: Duration) {
+    /// A quorum extended the lock. Returns `false` if its holder was told meanwhile that the validity
+    /// has ended: nothing revives it then.
+    #[must_use]
+    pub(crate) fn is_extended(&mut self, valid_until: Duration) -> bool {
+        if self.has_expired && !mutant!(ExtendRevives) && !mutant!(RenewalRevives) {
+            return false;
+        }
         self.valid_until = self.valid_until.max(Some(valid_until));
+        true
+    }
+
+    /// The holder is told that the validity has ended.
+    pub(crate) fn expire(&mut self) {
+        self.has_expired = true;
     }
 
     /// From now on nothing begins that sets a key. Returns whether the lock was not over before.

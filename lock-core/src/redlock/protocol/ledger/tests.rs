@@ -160,8 +160,8 @@ fn a_lock_that_ended_meanwhile_is_not_won() {
 fn the_validity_never_goes_back_and_ends_with_the_lock() {
     let mut ledger = held();
     assert_eq!(ledger.remaining_at(40 * MS), 60 * MS);
-    ledger.is_extended(150 * MS);
-    ledger.is_extended(120 * MS);
+    assert!(ledger.is_extended(150 * MS));
+    assert!(ledger.is_extended(120 * MS));
     assert_eq!(ledger.remaining_at(100 * MS), 50 * MS);
     assert_eq!(ledger.remaining_at(150 * MS), Duration::ZERO);
     ledger.end();
@@ -265,4 +265,21 @@ fn a_promise_to_keep_the_lock_counts_from_the_moment_it_was_won() {
     ledger.is_won(7 * MS, 100 * MS, 50 * MS);
     assert_eq!(ledger.held_until(), 57 * MS);
     assert_eq!(held().held_until(), Duration::ZERO);
+}
+
+#[test]
+fn a_key_that_one_command_set_is_known_though_another_one_was_not_sent() {
+    let mut ledger = held();
+    assert!(ledger.begins(2) && ledger.begins(2));
+    ledger.acquire_answered(2, &not_sent(), at_zero);
+    ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted), at_zero);
+    assert!(ledger.touched().contains(2));
+}
+
+#[test]
+fn a_lock_whose_holder_was_told_of_its_end_is_not_extended_any_more() {
+    let mut ledger = held();
+    ledger.expire();
+    assert!(!ledger.is_extended(200 * MS));
+    assert_eq!(ledger.remaining_at(100 * MS), Duration::ZERO);
 }
