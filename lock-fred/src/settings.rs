@@ -16,6 +16,11 @@ use fred::types::config::{
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 
+/// How long bytes may stay without a sign from the peer's kernel before ours gives up. It is longer than
+/// a replaced connection lingers, whose releases are to arrive if they can.
+#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
+
 /// A setting of fred with which a node cannot keep the rules of
 /// [`RedisNode`](lock_core::RedisNode), see the [crate docs](crate#settings-of-fred).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,6 +172,10 @@ fn tcp(theirs: &TcpConfig) -> TcpConfig {
             .with_time(KEEPALIVE_AFTER)
             .with_interval(KEEPALIVE_EVERY)
     });
+    // Else the kernel goes on sending what a connection that was closed still had, and a release behind a
+    // doubtful acquire could arrive minutes later.
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    tcp.user_timeout.get_or_insert(UNACKNOWLEDGED);
     tcp
 }
 

@@ -159,7 +159,10 @@ impl<C: Client> Keeper<C> {
             }
             if state.queue.is_empty() {
                 state.dialing.end();
-                self.up.store(Some(Arc::clone(link)));
+                // A call that waited may have ended it, or had it replaced.
+                if link.is_usable() {
+                    self.up.store(Some(Arc::clone(link)));
+                }
                 return true;
             }
             let queue = std::mem::take(&mut state.queue);

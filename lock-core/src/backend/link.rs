@@ -78,6 +78,7 @@ impl<C: Client> Link<C> {
             driver: opened.driver,
             timer: None,
             undos: FuturesUnordered::new(),
+            has_undone: false,
             lingers_until: None,
         };
         (link, task)
@@ -94,6 +95,12 @@ impl<C: Client> Link<C> {
     /// Whether the caller runs where the connection does, so that its deadline is seen to there.
     pub(super) fn is_home(&self) -> bool {
         self.home.is_none_or(AmbientId::is_current)
+    }
+
+    /// Returns whether calls can be sent on it, now and later.
+    pub(super) fn is_usable(&self) -> bool {
+        let state = locked(&self.state);
+        state.end.is_none() && !state.doubts.is_replaced()
     }
 
     /// Registers a call that is about to be sent, or says why it may not be. `within` is `None` if
@@ -249,6 +256,8 @@ pub(super) struct LinkTask<C: Client> {
     timer: Option<(Duration, BoxFuture<'static, ()>)>,
     /// Releases behind doubtful acquires: a client may leave out what nobody waits for.
     undos: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Whether there were any. Their answers tell that all before them has had its turn.
+    has_undone: bool,
     /// When a replaced connection is let go.
     lingers_until: Option<Duration>,
 }
@@ -298,12 +307,13 @@ impl<C: Client> LinkTask<C> {
         let (overdue, mut next) = state.calls.look(now);
         let is_replaced = state.doubts.is_replaced();
         let is_idle = state.calls.in_flight() == 0;
+        self.has_undone |= !state.undos.is_empty();
         self.undos.extend(state.undos.drain(..));
         drop(state);
         wake_all(overdue);
         if is_replaced {
             let until = self.lingers_until.get_or_insert(now.saturating_add(LINGER));
-            if now >= *until || (is_idle && self.undos.is_empty()) {
+            if now >= *until || (is_idle && self.has_undone && self.undos.is_empty()) {
                 return false;
             }
             next = next.min(Some(*until)).or(Some(*until));

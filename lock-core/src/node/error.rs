@@ -68,7 +68,12 @@ impl NodeError {
     /// The server's error reply, code first, as it stands on the wire without the leading `-`:
     /// `READONLY You can't write against a read only replica.`
     pub fn server(line: impl Into<Arc<str>>) -> Self {
-        Self::new(NodeErrorKind::Server, line)
+        let line = line.into();
+        // A server that does not know a command repeats its words, the password of a handshake too.
+        match line.find(", with args beginning with") {
+            Some(end) => Self::new(NodeErrorKind::Server, &line[..end]),
+            None => Self::new(NodeErrorKind::Server, line),
+        }
     }
 
     /// A reply that does not belong to the command: [`NodeErrorKind::UnexpectedReply`].
@@ -185,6 +190,15 @@ mod tests {
         for line in ["ERR syntax error", "OOM command not allowed"] {
             assert!(!NodeError::server(line).is_permission(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_words_of_an_unknown_command_are_not_repeated_since_a_password_may_be_among_them() {
+        let line =
+            "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'u' 'secret' ";
+        let error = NodeError::server(line);
+        assert_eq!(error.to_string(), "ERR unknown command 'HELLO'");
+        assert_eq!(error.code(), Some("ERR"));
     }
 
     #[test]

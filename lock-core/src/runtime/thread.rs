@@ -19,6 +19,9 @@ use super::{BoxFuture, Runtime, contain, system};
 /// long wait is cut into pieces, to look at the latter.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// The pause before the thread goes on after a panic that no task contained.
+const AFTER_PANIC: Duration = Duration::from_millis(20);
+
 /// The runtime for programs without tokio: one thread that runs tasks and timers.
 ///
 /// Locks use it under smol, async-std, `futures::executor::block_on` and anything else that polls
@@ -168,7 +171,10 @@ fn run_tasks() {
     let _entered = enter();
     // A task that panics is contained. A panic in the waker of a timer, or in the drop of a task,
     // would end the thread.
-    while catch_unwind(|| async_io::block_on(TASKS.run(pending::<()>()))).is_err() {}
+    while catch_unwind(|| async_io::block_on(TASKS.run(pending::<()>()))).is_err() {
+        // It may do so again at once: async-io panics as long as the system refuses it a descriptor.
+        std::thread::sleep(AFTER_PANIC);
+    }
 }
 
 fn is_inside_tokio() -> bool {

@@ -117,7 +117,7 @@ thread_local! {
 /// of acquire and release asks some thirty times. So the answer is remembered for as long as the
 /// thread runs the same task. A task that has been in the context of two runtimes, one inside the
 /// other, may get the answer for the wrong one a little too long.
-pub(super) fn is_inside(id: Id) -> bool {
+fn is_inside(id: Id) -> bool {
     let task = task::try_id();
     if let Some(task) = task
         && FOUND.try_with(|found| found.get() == Some((task, id))) == Ok(true)
