@@ -8,8 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bug;
-mod link;
-mod state;
+mod client;
 mod toy;
 mod wire;
 

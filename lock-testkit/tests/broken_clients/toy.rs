@@ -2,27 +2,44 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lock_core::backend::ClientNode;
 use lock_core::node::{NodeErrorKind, Operation, Subscription};
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use lock_testkit::conformance::node::Target;
-use tokio::sync::{Mutex, oneshot};
-use tokio::task::coop::unconstrained;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::bug::Bug;
-use crate::link::{Link, Settings, words};
-use crate::state::State;
-use crate::wire::Line;
+use crate::client::{Settings, ToyClient};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 pub(crate) struct ToyNode {
     settings: Settings,
-    label: String,
-    state: Mutex<State>,
+    /// All but one bug take the first of them.
+    nodes: [Arc<ClientNode<ToyClient>>; 2],
+    calls: AtomicUsize,
+    /// For calls that go one at a time.
+    turn: tokio::sync::Mutex<()>,
+    /// Until when nothing is asked, and why.
+    sulks: Mutex<Option<(Instant, NodeError)>>,
+    /// Calls that failed and are sent after all.
+    remembered: Mutex<Vec<(Command, oneshot::Sender<Result<Reply, NodeError>>)>>,
+}
+
+fn keep(settings: &Settings) -> Arc<ClientNode<ToyClient>> {
+    let node = ClientNode::new(ToyClient::new(settings.clone()));
+    Arc::new(if settings.bug == Bug::WaitsForServer {
+        node.connect_timeout(HOUR)
+    } else {
+        node
+    })
 }
 
 impl ToyNode {
@@ -48,15 +65,20 @@ impl ToyNode {
             }
             _ => {}
         }
-        Ok(Self {
-            settings: Settings {
-                addr,
-                password: target.password(),
-                protocol: target.protocol(),
-                bug,
-            },
+        let settings = Settings {
+            addr,
             label,
-            state: Mutex::default(),
+            password: target.password(),
+            protocol: target.protocol(),
+            bug,
+        };
+        Ok(Self {
+            nodes: [keep(&settings), keep(&settings)],
+            settings,
+            calls: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
+            sulks: Mutex::default(),
+            remembered: Mutex::default(),
         })
     }
 
@@ -64,161 +86,85 @@ impl ToyNode {
         self.settings.bug
     }
 
-    async fn call(&self, command: &Command, deadline: Instant) -> Result<Reply, NodeError> {
-        let operation = command.operation();
-        if self.bug() == Bug::WaitsUnfairly
-            && matches!(operation, Operation::Acquire { .. })
-            && self
-                .state
-                .try_lock()
-                .is_ok_and(|state| state.links[0].is_none())
-        {
-            sleep(Duration::from_millis(20)).await;
-        }
-        let state = self.state.lock();
-        let mut state = if self.bug() == Bug::OneAtATime {
-            state.await
-        } else {
-            let late = |_| NodeError::not_sent("others are in the way");
-            timeout_at(deadline, state).await.map_err(late)?
-        };
-        let link = match state.link(&self.settings, deadline).await {
-            Ok(link) => link,
-            Err(error) => {
-                return self.not_connected(command, deadline, error, state).await;
-            }
-        };
-        let reply = link.send(words(command));
-        let state = (self.bug() == Bug::OneAtATime).then_some(state);
-        let call = InFlight {
-            link: &link,
-            closes: self.bug() == Bug::ClosesWhenDropped,
-        };
-        let answer = self.wait(reply, deadline).await;
-        std::mem::forget(call);
-        drop(state);
-        self.judge(command, &link, answer).await
-    }
-
-    async fn wait(
-        &self,
-        reply: oneshot::Receiver<Line>,
-        deadline: Instant,
-    ) -> Option<Result<Line, oneshot::error::RecvError>> {
-        let deadline = match self.bug() {
-            Bug::IgnoresWithin => return Some(reply.await),
-            Bug::OwnTimeout => deadline.min(Instant::now() + Duration::from_millis(50)),
-            _ => deadline,
-        };
-        timeout_at(deadline, reply).await.ok()
-    }
-
-    /// What a call comes to whose command was sent.
-    async fn judge(
-        &self,
-        command: &Command,
-        link: &Arc<Link>,
-        answer: Option<Result<Line, oneshot::error::RecvError>>,
-    ) -> Result<Reply, NodeError> {
-        let line = match answer {
-            Some(Ok(line)) => line,
-            _ if self.bug() == Bug::DoubtAsNotSent => {
-                return Err(NodeError::not_sent("no answer"));
-            }
-            Some(Err(_)) => {
-                link.close();
-                if self.bug() == Bug::BreakAsRefusal {
-                    return Ok(Reply::Nil);
-                }
-                let cause = io::Error::from(io::ErrorKind::ConnectionReset);
-                return Err(NodeError::connection("the connection broke").with_source(cause));
-            }
-            None => {
-                link.silent.fetch_add(1, Ordering::Relaxed);
-                link.given_up(command.operation());
-                return Err(NodeError::no_answer(Duration::ZERO));
-            }
-        };
-        link.silent.store(0, Ordering::Relaxed);
-        match line {
-            Ok(reply) => Ok(reply),
-            Err(line) => self.server_error(command, link, line).await,
+    /// The node for the next call.
+    fn node(&self) -> Arc<ClientNode<ToyClient>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        match self.bug() {
+            Bug::ConnectsForEachCall => keep(&self.settings),
+            Bug::TwoConnections => Arc::clone(&self.nodes[call % 2]),
+            _ => Arc::clone(&self.nodes[0]),
         }
     }
 
-    async fn server_error(
+    /// What a call comes to that failed.
+    async fn failed(
         &self,
         command: &Command,
-        link: &Arc<Link>,
-        line: String,
+        within: Duration,
+        error: NodeError,
     ) -> Result<Reply, NodeError> {
         // The one error that is part of everyday life.
-        if line.starts_with("NOSCRIPT") {
-            return Err(NodeError::server(line));
+        if error.code() == Some("NOSCRIPT") {
+            return Err(error);
         }
-        match self.bug() {
-            Bug::ErrorAsRefusal => return Ok(Reply::Nil),
-            Bug::HidesCodes => return Err(NodeError::connection("the server failed")),
-            Bug::ClosesOnError => link.close(),
-            Bug::RetriesErrors => {
-                let again = link.send(words(command));
-                if let Ok(Ok(reply)) = again.await {
-                    return Ok(reply);
-                }
+        match (self.bug(), error.kind()) {
+            (Bug::Resends, NodeErrorKind::Connection)
+            | (Bug::RetriesErrors, NodeErrorKind::Server) => {
+                return self.node().execute(command, within).await;
             }
-            Bug::SulksAfterError => {
+            (Bug::ErrorAsRefusal, NodeErrorKind::Server)
+            | (Bug::BreakAsRefusal, NodeErrorKind::Connection) => return Ok(Reply::Nil),
+            (Bug::HidesCodes, NodeErrorKind::Server) => {
+                return Err(NodeError::connection("the server failed"));
+            }
+            (Bug::DoubtAsNotSent, NodeErrorKind::Connection | NodeErrorKind::NoAnswer) => {
+                return Err(NodeError::not_sent("no answer"));
+            }
+            (Bug::SulksAfterError, NodeErrorKind::Server) => {
                 let until = Instant::now() + Duration::from_secs(60);
-                let error = NodeError::server(line.clone());
-                let mut state = self.state.lock().await;
-                state.links = [None, None];
-                state.pause = Some((until, error));
+                *self.sulks.lock().unwrap() = Some((until, error.clone()));
             }
-            Bug::FollowsMoved if line.starts_with("MOVED") => {
-                let addr = line.rsplit(' ').next().and_then(|addr| addr.parse().ok());
-                let mut settings = self.settings.clone();
-                settings.addr = addr.unwrap_or(settings.addr);
-                Link::open(settings).await?;
+            (Bug::FollowsMoved, NodeErrorKind::Server) if error.code() == Some("MOVED") => {
+                let text = error.to_string();
+                let addr = text.rsplit(' ').next().unwrap_or_default();
+                let there = TcpStream::connect(addr).await;
+                there.map_err(|cause| NodeError::not_sent("cannot connect").with_source(cause))?;
+            }
+            (Bug::RemembersFailed | Bug::OfflineQueue, NodeErrorKind::NotSent) => {
+                return self.remember(command, within, error).await;
             }
             _ => {}
         }
-        Err(NodeError::server(line))
+        Err(error)
     }
 
-    /// What a call comes to that found no connection.
-    async fn not_connected(
+    /// Keeps a call that failed for the next one that finds a connection.
+    async fn remember(
         &self,
         command: &Command,
-        deadline: Instant,
+        within: Duration,
         error: NodeError,
-        mut state: tokio::sync::MutexGuard<'_, State>,
     ) -> Result<Reply, NodeError> {
-        if !matches!(self.bug(), Bug::RemembersFailed | Bug::OfflineQueue) {
-            return Err(error);
-        }
-        let (sender, reply) = oneshot::channel();
-        state.queue.push((words(command), sender));
-        drop(state);
+        let (sender, answer) = oneshot::channel();
+        self.remembered
+            .lock()
+            .unwrap()
+            .push((command.clone(), sender));
         if self.bug() == Bug::RemembersFailed {
             return Err(error);
         }
-        match timeout_at(deadline, reply).await {
-            Ok(Ok(Ok(reply))) => Ok(reply),
-            Ok(Ok(Err(line))) => Err(NodeError::server(line)),
-            _ => Err(NodeError::no_answer(Duration::ZERO)),
+        match timeout(within, answer).await {
+            Ok(Ok(answer)) => answer,
+            _ => Err(NodeError::no_answer(within)),
         }
     }
-}
 
-/// A call whose command was sent.
-struct InFlight<'a> {
-    link: &'a Link,
-    closes: bool,
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        if self.closes {
-            self.link.close();
+    async fn send_remembered(&self) {
+        let remembered = std::mem::take(&mut *self.remembered.lock().unwrap());
+        for (command, sender) in remembered {
+            let answer = self.node().execute(&command, HOUR).await;
+            // The caller may have gone.
+            sender.send(answer).ok();
         }
     }
 }
@@ -226,36 +172,53 @@ impl Drop for InFlight<'_> {
 #[async_trait]
 impl RedisNode for ToyNode {
     async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
-        let deadline = Instant::now() + within;
-        // Unconstrained, so that the first poll sends the command whatever the task did before.
-        let answer = unconstrained(self.call(command, deadline)).await;
+        if let Some((until, error)) = &*self.sulks.lock().unwrap()
+            && Instant::now() < *until
+        {
+            return Err(error.clone());
+        }
+        let turn = match self.bug() {
+            Bug::OneAtATime => Some(self.turn.lock().await),
+            _ => None,
+        };
+        let is_acquire = matches!(command.operation(), Operation::Acquire { .. });
+        if self.bug() == Bug::WaitsUnfairly && is_acquire && !self.nodes[0].client().was_connected()
+        {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let within = match self.bug() {
+            Bug::IgnoresWithin => HOUR,
+            Bug::OwnTimeout => within.min(Duration::from_millis(50)),
+            _ => within,
+        };
+        let answer = self.node().execute(command, within).await;
+        drop(turn);
         match answer {
-            Err(error)
-                if error.kind() == NodeErrorKind::Connection && self.bug() == Bug::Resends =>
-            {
-                self.call(command, deadline).await
+            Ok(reply) => {
+                self.send_remembered().await;
+                Ok(reply)
             }
-            answer => answer,
+            Err(error) => self.failed(command, within, error).await,
         }
     }
 
-    async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
         match self.bug() {
             Bug::PanicsWhenListening => panic!("not implemented"),
             Bug::FailsToListen => Err(NodeError::connection("cannot subscribe")),
-            _ => Err(NodeError::cannot_listen()),
+            _ => self.node().subscribe(channel).await,
         }
     }
 
     fn label(&self) -> &str {
-        &self.label
+        &self.settings.label
     }
 }
 
 impl fmt::Debug for ToyNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ToyNode");
-        shown.field("label", &self.label);
+        shown.field("label", &self.settings.label);
         if self.bug() == Bug::PasswordInDebug {
             shown.field("password", &self.settings.password);
         }
