@@ -225,7 +225,7 @@ impl Ledger {
     /// has ended: nothing revives it then.
     #[must_use]
     pub(crate) fn is_extended(&mut self, valid_until: Duration) -> bool {
-        if self.has_expired && !mutant!(ExtendRevives) && !mutant!(RenewalRevives) {
+        if self.has_expired && !mutant!(RenewalRevives) {
             return false;
         }
         self.valid_until = self.valid_until.max(Some(valid_until));
@@ -234,7 +234,7 @@ impl Ledger {
 
     /// The holder is told that the validity has ended.
     pub(crate) fn expire(&mut self) {
-        self.has_expired = true;
+        self.has_expired = !mutant!(ExtendRevives);
     }
 
     /// From now on nothing begins that sets a key. Returns whether the lock was not over before.
