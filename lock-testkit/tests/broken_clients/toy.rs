@@ -20,6 +20,9 @@ use crate::client::{Settings, ToyClient};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// A command, and where its answer goes.
+type Remembered = (Command, oneshot::Sender<Result<Reply, NodeError>>);
+
 pub(crate) struct ToyNode {
     settings: Settings,
     /// All but one bug take the first of them.
@@ -30,7 +33,7 @@ pub(crate) struct ToyNode {
     /// Until when nothing is asked, and why.
     sulks: Mutex<Option<(Instant, NodeError)>>,
     /// Calls that failed and are sent after all.
-    remembered: Mutex<Vec<(Command, oneshot::Sender<Result<Reply, NodeError>>)>>,
+    remembered: Mutex<Vec<Remembered>>,
 }
 
 fn keep(settings: &Settings) -> Arc<ClientNode<ToyClient>> {
