@@ -11,7 +11,7 @@ use fred::interfaces::ClientLike;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use lock_core::NodeError;
-use lock_core::backend::{Client, Opened};
+use lock_core::backend::{Client, Opened, Protocol, ProtocolProbe};
 use lock_core::node::NodeErrorKind;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::{FredConnection, Session};
 use crate::convert::{cause, server_error};
-use crate::mismatch::{ProtocolProbe, diagnose, expects_plain_text, no_tls};
+use crate::mismatch::{diagnose, expects, no_tls};
 use crate::settings::Settings;
 
 /// Opens connections to one server. Each is a fred client of its own, which never reconnects.
@@ -49,7 +49,7 @@ impl FredClient {
         }
         let doubt = pin!(async {
             sleep(within / 4).await;
-            expects_plain_text(&self.settings, &self.probe).await
+            expects(&self.settings, &self.probe, Protocol::PlainText).await
         });
         match select(opened, doubt).await {
             Either::Left((opened, _)) => opened,
@@ -71,7 +71,7 @@ impl Client for FredClient {
         let start = Instant::now();
         match timeout(within, self.open_or_doubt(within)).await {
             Ok(Ok(session)) => {
-                self.probe.dispel();
+                self.probe.understood();
                 Ok(Opened::new(session.connection(), session.broken()))
             }
             // Without a cause it is the runtime that is at fault, not the server.

@@ -149,9 +149,9 @@ mod node;
 mod settings;
 mod url;
 
+pub use lock_core::backend::InvalidUrl;
 pub use node::FredNode;
 pub use settings::InvalidConfig;
-pub use url::InvalidUrl;
 
 /// The README's program must compile.
 #[cfg(doctest)]

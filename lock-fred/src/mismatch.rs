@@ -8,55 +8,13 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use lock_core::NodeError;
+use lock_core::backend::{Protocol, ProtocolProbe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::settings::Settings;
-
-/// How long an answer stands: to ask costs a connection.
-const ASKED_EVERY: Duration = Duration::from_secs(1);
-
-/// Asks whether the server speaks another protocol than it is spoken to, but not often.
-#[derive(Debug, Default)]
-pub(crate) struct ProtocolProbe {
-    /// A connection came about once, so there is nothing to ask.
-    dispelled: AtomicBool,
-    /// When the server was asked last, and whether it speaks the other protocol.
-    asked: Mutex<Option<(Instant, bool)>>,
-}
-
-impl ProtocolProbe {
-    pub(crate) fn dispel(&self) {
-        self.dispelled.store(true, Ordering::Relaxed);
-    }
-
-    /// Asks the server, unless that is known, or was asked a moment ago.
-    async fn confirm(&self, ask: impl Future<Output = bool>) -> bool {
-        if self.dispelled.load(Ordering::Relaxed) {
-            return false;
-        }
-        let last = *self.asked();
-        match last {
-            Some((at, answer)) if at.elapsed() < ASKED_EVERY => answer,
-            _ => {
-                // Stands also if this is given up before there is an answer.
-                *self.asked() = Some((Instant::now(), false));
-                let answer = ask.await;
-                *self.asked() = Some((Instant::now(), answer));
-                answer
-            }
-        }
-    }
-
-    fn asked(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What the two sides do not agree about.
 #[derive(Debug)]
@@ -82,14 +40,14 @@ pub(crate) async fn diagnose(
     let mismatch = if settings.uses_tls() {
         match objection(settings).await {
             Some(error) => Some(Mismatch::Tls(error)),
-            None => expects_plain_text(settings, probe)
+            None => expects(settings, probe, Protocol::PlainText)
                 .await
                 .then_some(Mismatch::ExpectsPlainText),
         }
     } else {
-        let asks = async { is_answered_with(settings, &client_hello(), is_tls).await };
-        let expects_tls = probe.confirm(asks).await;
-        expects_tls.then_some(Mismatch::ExpectsTls)
+        expects(settings, probe, Protocol::Tls)
+            .await
+            .then_some(Mismatch::ExpectsTls)
     };
     match mismatch {
         Some(mismatch) => Diagnosis::of(mismatch, Some(error)),
@@ -102,50 +60,20 @@ pub(crate) fn no_tls() -> NodeError {
     Diagnosis::of(Mismatch::ExpectsPlainText, None)
 }
 
-/// Whether the server turns out to speak plain text on a connection of its own.
-pub(crate) async fn expects_plain_text(settings: &Settings, probe: &ProtocolProbe) -> bool {
-    let asks = async {
-        let is_reply = |[kind, _]: [u8; 2]| matches!(kind, b'+' | b'-');
-        is_answered_with(settings, b"PING\r\n", is_reply).await
-    };
-    probe.confirm(asks).await
-}
-
-fn is_tls([kind, version]: [u8; 2]) -> bool {
-    const ALERT: u8 = 21;
-    const HANDSHAKE: u8 = 22;
-    matches!(kind, ALERT | HANDSHAKE) && version == 3
-}
-
-/// A hello of TLS 1.2, whole, but with no cipher that anybody would take.
-fn client_hello() -> Vec<u8> {
-    let mut hello = vec![
-        22, 3, 1, 0, 45, // A record of 45 bytes,
-        1, 0, 0, 41, // which is a hello of 41 bytes,
-        3, 3, // for TLS 1.2,
-    ];
-    hello.extend([b'?'; 32]); // with a random of no use,
-    hello.extend([
-        0, // no session,
-        0, 2, 0, 0, // the cipher `NULL_WITH_NULL_NULL`
-        1, 0, // and no compression.
-    ]);
-    hello
-}
-
-async fn is_answered_with(
+/// Asks, over a connection of its own, whether the server speaks this protocol.
+pub(crate) async fn expects(
     settings: &Settings,
-    question: &[u8],
-    is_it: impl Fn([u8; 2]) -> bool,
+    probe: &ProtocolProbe,
+    protocol: Protocol,
 ) -> bool {
-    let ask = async {
+    let ask = |question: Vec<u8>| async move {
         let mut stream = connect(settings).await?;
-        stream.write_all(question).await?;
+        stream.write_all(&question).await?;
         let mut answer = [0; 2];
         stream.read_exact(&mut answer).await?;
-        io::Result::Ok(answer)
+        Ok(answer)
     };
-    ask.await.is_ok_and(is_it)
+    probe.expects(protocol, ask).await
 }
 
 async fn connect(settings: &Settings) -> io::Result<TcpStream> {

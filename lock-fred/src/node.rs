@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
 use futures::future::BoxFuture;
-use lock_core::backend::ClientNode;
+use lock_core::backend::{ClientNode, InvalidUrl};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
 use crate::client::FredClient;
 use crate::settings::{InvalidConfig, Settings};
-use crate::url::{self, InvalidUrl};
+use crate::url;
 
 /// One Redis server, over the `fred` crate.
 ///

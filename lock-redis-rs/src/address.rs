@@ -1,17 +1,12 @@
 //! Where a server is, and how it is spoken to.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
+use lock_core::backend::ProtocolProbe;
 use redis::{Client, ConnectionAddr};
 
 use crate::tls::Tls;
-
-/// For how long the answer stands when the server was asked whether it speaks another language than
-/// we do: it costs a connection.
-const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// The address of a server.
 #[derive(Clone)]
@@ -21,7 +16,7 @@ pub(crate) struct Address {
     pub(crate) client: Client,
     /// TLS of ours; redis-rs does what is in a client of its user's.
     pub(crate) tls: Option<Tls>,
-    pub(crate) suspicion: Arc<Suspicion>,
+    pub(crate) probe: Arc<ProtocolProbe>,
 }
 
 impl Address {
@@ -30,7 +25,7 @@ impl Address {
             label: label(client.get_connection_info().addr()),
             client,
             tls,
-            suspicion: Arc::default(),
+            probe: Arc::default(),
         }
     }
 
@@ -91,43 +86,5 @@ fn label(address: &ConnectionAddr) -> String {
             }
         }
         other => other.to_string(),
-    }
-}
-
-/// Whether the server speaks another language than we do.
-#[derive(Debug, Default)]
-pub(crate) struct Suspicion {
-    /// It was understood once, and is not suspected any more.
-    dispelled: AtomicBool,
-    /// When the server was asked last, and whether it was so.
-    asked: Mutex<Option<(Instant, bool)>>,
-}
-
-impl Suspicion {
-    pub(crate) fn dispel(&self) {
-        self.dispelled.store(true, Ordering::Relaxed);
-    }
-
-    /// Asks the server, unless that is known, or was asked a moment ago.
-    pub(crate) async fn confirm(&self, ask: impl Future<Output = bool>) -> bool {
-        if self.dispelled.load(Ordering::Relaxed) {
-            return false;
-        }
-        let asked = *self.asked();
-        match asked {
-            Some((at, answer)) if at.elapsed() < ASKED_EVERY => answer,
-            _ => {
-                // Stands also if this is given up before there is an answer.
-                *self.asked() = Some((Instant::now(), false));
-                let answer = ask.await;
-                *self.asked() = Some((Instant::now(), answer));
-                answer
-            }
-        }
-    }
-
-    /// Nobody panics while holding it.
-    fn asked(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select, select_ok};
 use lock_core::NodeError;
-use lock_core::backend::{Client, MAX_PENDING, Opened};
+use lock_core::backend::{Client, MAX_PENDING, Opened, Protocol};
 use lock_core::runtime::ambient;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::io::tcp::TcpSettings;
@@ -20,7 +20,7 @@ use crate::convert::{reply, server_error_of};
 use crate::dial_error::{DialError, Stage, cannot_connect};
 use crate::limit::within;
 use crate::network::{Network, Socket, completed, runs_the_last_woken_first};
-use crate::peer::{expects_plain_text, expects_tls, secure};
+use crate::peer::{expects, secure};
 
 /// Moves the bytes of a connection, up to its end.
 type Driver = BoxFuture<'static, NodeError>;
@@ -49,7 +49,7 @@ async fn dial(network: Network, address: &Address, limit: Duration) -> Result<Di
     let opened = open(network, address, limit, &mut stage);
     match within(limit, opened).await {
         Some(Ok(dialed)) => {
-            address.suspicion.dispel();
+            address.probe.understood();
             Ok(dialed)
         }
         Some(Err(DialError::Redis(error))) if stage == Stage::Greeting => {
@@ -124,7 +124,11 @@ async fn connect(
         (ConnectionAddr::Tcp(host, port), Some(tls)) => {
             let stream = open_tcp(network, host, *port, info.tcp_settings()).await?;
             *stage = Stage::SecuringTls;
-            let asks = expects_plain_text(&address.suspicion, reconnect(network, address));
+            let asks = expects(
+                &address.probe,
+                Protocol::PlainText,
+                reconnect(network, address),
+            );
             let secured = secure(
                 tls.handshake(host, stream),
                 ambient().sleep(limit / 4),
@@ -205,7 +209,7 @@ async fn why_broken_off(
     error: &RedisError,
 ) -> Option<DialError> {
     let Some(tls) = &address.tls else {
-        let it_is = expects_tls(&address.suspicion, reconnect(network, address)).await;
+        let it_is = expects(&address.probe, Protocol::Tls, reconnect(network, address)).await;
         return it_is.then(|| DialError::ExpectsTls(Box::new(error.clone().into())));
     };
     let ConnectionAddr::Tcp(host, _) = address.client.get_connection_info().addr() else {

@@ -140,9 +140,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod invalid_url;
-
-pub use invalid_url::InvalidUrl;
+pub use lock_core::backend::InvalidUrl;
 
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {

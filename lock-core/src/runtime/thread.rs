@@ -26,7 +26,8 @@ const AFTER_PANIC: Duration = Duration::from_millis(20);
 ///
 /// Locks use it under smol, async-std, `futures::executor::block_on` and anything else that polls
 /// futures. Its thread starts with the first task; if the system refuses a new thread, tasks are kept,
-/// and the next one tries again. Timers are those of the crate `async-io`, which smol uses too.
+/// and the next one tries again. Timers are those of the crate `async-io`, which smol uses too. If the
+/// system refuses that crate its thread or a descriptor, it panics, and is tried again at the next use.
 ///
 /// All tasks share that thread, so a task must not block it. A task that panics ends alone: the panic
 /// hook reports it, and the other tasks and the thread go on.
