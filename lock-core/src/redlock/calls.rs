@@ -3,7 +3,6 @@
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -167,23 +166,30 @@ impl Drop for Probe {
 }
 
 /// Calls under way. They are polled in the order in which they were added (rule N12), and so
-/// heard in that order, and each only when it asks for it: a poll goes through a whole client.
+/// heard in that order.
+///
+/// The first one is polled whenever the task is. On one node it is the only one, and needs nothing more.
+/// The others are polled only when they ask for it: a poll goes through a whole client.
 #[derive(Default)]
 pub(crate) struct Calls {
     running: Vec<Running>,
-    task: Arc<AtomicWaker>,
+    /// Wakes the task for those that have a waker of their own.
+    task: Option<Arc<AtomicWaker>>,
 }
 
 struct Running {
     call: BoxFuture<'static, Done>,
-    waker: Waker,
-    state: Arc<CallWaker>,
+    waker: Option<CallWaker>,
 }
 
+/// A call's own waker, by which it says that it wants to be polled.
 struct CallWaker {
-    /// The call asks to be polled.
-    is_woken: AtomicBool,
-    /// The task that waits for the calls.
+    waker: Waker,
+    wish: Arc<Wish>,
+}
+
+struct Wish {
+    is_there: AtomicBool,
     task: Arc<AtomicWaker>,
 }
 
@@ -194,15 +200,9 @@ impl Calls {
     }
 
     fn add(&mut self, call: BoxFuture<'static, Done>) {
-        let state = Arc::new(CallWaker {
-            is_woken: AtomicBool::new(true),
-            task: Arc::clone(&self.task),
-        });
-        self.running.push(Running {
-            call,
-            waker: Waker::from(Arc::clone(&state)),
-            state,
-        });
+        let waker =
+            (!self.running.is_empty()).then(|| CallWaker::new(self.task.get_or_insert_default()));
+        self.running.push(Running { call, waker });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -211,23 +211,23 @@ impl Calls {
 
     /// All of them, for another task to wait for.
     pub(crate) fn take(&mut self) -> Self {
-        let taken = mem::take(self);
-        drop(taken.task.take());
-        taken
+        mem::take(self)
     }
 
     /// Returns the next call that ends, or `None` if there is none left.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         // Before the calls are looked at: one that asks from here on wakes this task.
-        self.task.register(cx.waker());
+        if let Some(task) = &self.task {
+            task.register(cx.waker());
+        }
         for index in 0..self.running.len() {
-            let running = &mut self.running[index];
-            if !running.state.is_woken() {
+            let Running { call, waker } = &mut self.running[index];
+            if waker.as_ref().is_some_and(|waker| !waker.wish.take()) {
                 continue;
             }
-            let mut cx = Context::from_waker(&running.waker);
-            let call = Pin::new(&mut running.call);
-            let poll = catch_unwind(AssertUnwindSafe(|| call.poll(&mut cx)));
+            let waker = waker.as_ref().map_or(cx.waker(), |waker| &waker.waker);
+            let mut cx = Context::from_waker(waker);
+            let poll = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut cx)));
             if let Ok(Poll::Pending) = poll {
                 continue;
             }
@@ -263,27 +263,31 @@ impl Calls {
     }
 }
 
-impl Drop for Calls {
-    fn drop(&mut self) {
-        // Wakers of calls may be kept by a client: they hold on to no task.
-        drop(self.task.take());
-    }
-}
-
 impl CallWaker {
-    /// Takes the wish to be polled. Most calls have none: they are looked at, not written to.
-    fn is_woken(&self) -> bool {
-        self.is_woken.load(Ordering::Relaxed) && self.is_woken.swap(false, Ordering::Acquire)
+    fn new(task: &Arc<AtomicWaker>) -> Self {
+        let wish = Arc::new(Wish {
+            is_there: AtomicBool::new(true),
+            task: Arc::clone(task),
+        });
+        let waker = Waker::from(Arc::clone(&wish));
+        Self { waker, wish }
     }
 }
 
-impl Wake for CallWaker {
+impl Wish {
+    /// Most calls have none: they are looked at, not written to.
+    fn take(&self) -> bool {
+        self.is_there.load(Ordering::Relaxed) && self.is_there.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for Wish {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.is_woken.swap(true, Ordering::AcqRel) {
+        if !self.is_there.swap(true, Ordering::AcqRel) {
             self.task.wake();
         }
     }
@@ -299,6 +303,7 @@ impl fmt::Debug for Calls {
 mod tests {
     use std::future::poll_fn;
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
 
     use futures::FutureExt;
 
@@ -345,39 +350,62 @@ mod tests {
     fn calls_are_polled_and_heard_in_the_order_in_which_they_were_added() {
         let (log, wakers) = (Log::default(), Arc::default());
         let mut calls = Calls::default();
-        for (node, polls) in [(0, 2), (1, 1), (2, 1)] {
+        for (node, polls) in [(0, 4), (1, 1), (2, 1)] {
             calls.add(call(node, polls, &log, &wakers));
         }
         assert_eq!(ready(&mut calls), Some(1));
         assert_eq!(ready(&mut calls), Some(2));
         assert_eq!(ready(&mut calls), None);
-        assert_eq!(*log.lock().unwrap(), [0, 1, 2]);
-        wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+        assert_eq!(*log.lock().unwrap(), [0, 1, 0, 2, 0]);
         assert_eq!(ready(&mut calls), Some(0));
         assert!(calls.is_empty());
     }
 
+    /// A task that counts how often it is woken.
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     #[test]
-    fn a_call_is_polled_again_only_when_it_asks_and_then_wakes_the_task() {
+    fn a_call_behind_the_first_is_polled_again_only_when_it_asks_and_then_wakes_the_task() {
         let (log, wakers) = (Log::default(), Arc::default());
         let mut calls = Calls::default();
-        for node in 0..2 {
-            calls.add(call(node, 2, &log, &wakers));
+        for node in 0..3 {
+            calls.add(call(node, 2 + node, &log, &wakers));
         }
-        let woken = Arc::new(CallWaker {
-            is_woken: AtomicBool::new(false),
-            task: Arc::default(),
-        });
-        let waker = Waker::from(Arc::clone(&woken));
+        let task = Arc::new(Task::default());
+        let waker = Waker::from(Arc::clone(&task));
         let mut cx = Context::from_waker(&waker);
         assert!(calls.poll_next(&mut cx).is_pending());
+        assert_eq!(*log.lock().unwrap(), [0, 1, 2]);
+        assert!(matches!(calls.poll_next(&mut cx), Poll::Ready(Some(done)) if done.node == 0));
         assert!(calls.poll_next(&mut cx).is_pending());
-        assert_eq!(*log.lock().unwrap(), [0, 1], "each was polled once");
-        assert!(!woken.is_woken());
-        wakers.lock().unwrap()[1].wake_by_ref();
-        assert!(woken.is_woken());
-        assert!(matches!(calls.poll_next(&mut cx), Poll::Ready(Some(done)) if done.node == 1));
-        assert_eq!(*log.lock().unwrap(), [0, 1, 1]);
+        assert_eq!(*log.lock().unwrap(), [0, 1, 2, 0], "nobody else has asked");
+        assert_eq!(task.0.load(Ordering::Relaxed), 0);
+        wakers.lock().unwrap()[2].wake_by_ref();
+        wakers.lock().unwrap()[2].wake_by_ref();
+        assert_eq!(task.0.load(Ordering::Relaxed), 1, "for one wish");
+        assert!(calls.poll_next(&mut cx).is_pending());
+        assert_eq!(*log.lock().unwrap(), [0, 1, 2, 0, 2]);
+    }
+
+    #[test]
+    fn a_lone_call_has_the_waker_of_the_task() {
+        let (log, wakers) = (Log::default(), Arc::<Mutex<Vec<Waker>>>::default());
+        let mut calls = Calls::default();
+        calls.add(call(0, 2, &log, &wakers));
+        let waker = Waker::from(Arc::new(Task::default()));
+        assert!(
+            calls
+                .poll_next(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        assert!(wakers.lock().unwrap()[0].will_wake(&waker));
     }
 
     #[test]
@@ -403,37 +431,5 @@ mod tests {
         assert!(panics.is_err());
         assert_eq!(ready(&mut calls), Some(1));
         assert!(calls.is_empty());
-    }
-
-    #[test]
-    fn calls_that_move_on_or_end_hold_on_to_no_task() {
-        let (log, wakers) = (Log::default(), Arc::<Mutex<Vec<Waker>>>::default());
-        let mut calls = Calls::default();
-        calls.add(call(0, 2, &log, &wakers));
-        let task = Arc::new(CallWaker {
-            is_woken: AtomicBool::new(false),
-            task: Arc::default(),
-        });
-        let waker = Waker::from(Arc::clone(&task));
-        assert!(
-            calls
-                .poll_next(&mut Context::from_waker(&waker))
-                .is_pending()
-        );
-        let mut moved = calls.take();
-        drop(waker);
-        assert_eq!(Arc::strong_count(&task), 1);
-        let waker = Waker::from(Arc::clone(&task));
-        assert!(
-            moved
-                .poll_next(&mut Context::from_waker(&waker))
-                .is_pending()
-        );
-        drop((waker, moved));
-        assert_eq!(
-            Arc::strong_count(&task),
-            1,
-            "though the call's waker is kept"
-        );
     }
 }
