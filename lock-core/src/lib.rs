@@ -104,6 +104,7 @@ mod retry;
 pub mod runtime;
 mod scope;
 mod scripts;
+mod sync;
 pub mod tick;
 mod trace;
 mod ttl;

@@ -8,12 +8,13 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use slab::Slab;
+
 use super::doubts::Marks;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    slots: Vec<Slot>,
-    free: Vec<usize>,
+    slots: Slab<Slot>,
     /// When the task looks here next; `None` if it does not know of any deadline.
     next_look: Option<Duration>,
     /// The shortest wait that began since the task's last look.
@@ -22,7 +23,7 @@ pub(super) struct Calls {
 
 #[derive(Debug)]
 struct Slot {
-    /// `None` if the slot is free, or its call was woken because it is overdue.
+    /// `None` if the call was woken because it is overdue.
     waker: Option<Waker>,
     /// `None` if the call has a timer of its own.
     deadline: Option<Duration>,
@@ -39,21 +40,11 @@ impl Calls {
         marks: Marks,
     ) -> (usize, bool) {
         let deadline = within.and_then(|within| now.checked_add(within));
-        let slot = Slot {
+        let index = self.slots.insert(Slot {
             waker: Some(waker),
             deadline,
             marks,
-        };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.slots[index] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() - 1
-            }
-        };
+        });
         if within.is_some() {
             self.shortest = earlier(self.shortest, within);
         }
@@ -66,30 +57,29 @@ impl Calls {
 
     /// The waker of a call that may go on waiting; `None` if it is overdue.
     pub(super) fn waker(&mut self, index: usize) -> Option<&mut Waker> {
-        self.slots[index].waker.as_mut()
+        self.slots.get_mut(index)?.waker.as_mut()
     }
 
     pub(super) fn marks(&self, index: usize) -> Marks {
-        self.slots[index].marks
+        let slot = self.slots.get(index);
+        slot.map(|slot| slot.marks).unwrap_or_default()
     }
 
     /// The call is over. Its waker is foreign code, and is to be dropped outside of any lock.
     pub(super) fn leave(&mut self, index: usize) -> (Marks, Option<Waker>) {
-        let slot = &mut self.slots[index];
-        slot.deadline = None;
-        self.free.push(index);
-        (slot.marks, slot.waker.take())
+        let slot = self.slots.try_remove(index);
+        slot.map_or_else(Default::default, |slot| (slot.marks, slot.waker))
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
 
     /// Marks the calls that are overdue, and finds out when to look again. Returns their wakers.
     pub(super) fn look(&mut self, now: Duration) -> (Vec<Waker>, Option<Duration>) {
         let mut overdue = Vec::new();
         let mut next = None;
-        for slot in &mut self.slots {
+        for (_, slot) in &mut self.slots {
             match slot.deadline {
                 Some(deadline) if deadline <= now => {
                     slot.deadline = None;
@@ -107,10 +97,8 @@ impl Calls {
 
     /// Takes the wakers of all calls that wait: no answer will come any more.
     pub(super) fn end(&mut self) -> Vec<Waker> {
-        self.slots
-            .iter_mut()
-            .filter_map(|slot| slot.waker.take())
-            .collect()
+        let wakers = self.slots.iter_mut();
+        wakers.filter_map(|(_, slot)| slot.waker.take()).collect()
     }
 }
 

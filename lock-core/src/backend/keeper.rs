@@ -18,12 +18,13 @@ use futures::future::{Either, select};
 use super::call::Call;
 use super::client::{Client, Connection, Opened};
 use super::dialing::{Admission, Dialing};
+use super::last_words;
 use super::link::{Link, LinkTask, Owner};
 use super::queue::{Queue, Ticket, Waiting};
-use super::{last_words, locked};
 use crate::display::Ms;
 use crate::node::{Command, NodeError, NodeErrorKind, Reply};
 use crate::runtime::{AmbientId, BoxFuture, Runtime, ambient};
+use crate::sync::locked;
 
 /// How many replaced connections are held on to at a time.
 const MAX_LINGERING: usize = 4;

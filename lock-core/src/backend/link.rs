@@ -14,9 +14,10 @@ use futures::task::AtomicWaker;
 use super::calls::Calls;
 use super::client::{Client, Connection, Opened};
 use super::doubts::{Doubts, Verdict};
-use super::{MAX_IN_FLIGHT, locked, wake_all};
+use super::{MAX_IN_FLIGHT, wake_all};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation};
 use crate::runtime::{AmbientId, BoxFuture, Runtime};
+use crate::sync::locked;
 
 /// How long a replaced connection is kept at most, so that its bytes reach the server and the server's
 /// replies do not hit a closed socket, which would make it drop the commands it has not run yet.

@@ -115,7 +115,6 @@ mod protocol_probe;
 mod queue;
 
 use std::error::Error;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 pub use client::{Client, Connection, MAX_PENDING, Opened};
@@ -137,11 +136,6 @@ fn last_words(why: &NodeError) -> Option<&NodeError> {
     }
     let words = why.source()?.downcast_ref::<NodeError>()?;
     (words.kind() == NodeErrorKind::Server).then_some(words)
-}
-
-/// Locks a mutex whose holders leave it in order even if they panic.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Wakers are foreign code: they are called when no lock is held, and if one panics, the others are

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::locked;
 use crate::runtime::ambient;
+use crate::sync::locked;
 
 /// For how long an answer stands: to ask costs a connection.
 const ASKED_EVERY: Duration = Duration::from_secs(1);

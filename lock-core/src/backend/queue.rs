@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::{locked, wake_all};
+use super::wake_all;
 use crate::node::{Command, NodeError, Reply};
 use crate::runtime::{BoxFuture, contain};
+use crate::sync::locked;
 
 /// How many calls may wait for one connect.
 const MAX_WAITING: usize = 4 * 1024;

@@ -1,6 +1,6 @@
 //! One attempt to acquire, and the lock that it may become.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use futures::channel::oneshot;
@@ -15,6 +15,7 @@ use super::signal::{Ended, Waiters};
 use crate::error::Loss;
 use crate::node::{Command, Token};
 use crate::runtime::Runtime;
+use crate::sync::locked;
 use crate::trace;
 
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
@@ -253,9 +254,4 @@ impl Renewable for Acquisition {
     fn keys(&self) -> usize {
         self.keys.as_slice().len()
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds one of these can panic half-way through a change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

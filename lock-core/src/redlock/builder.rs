@@ -186,10 +186,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
             None => Quorum::majority(nodes),
         };
         self.settings.check()?;
-        let nodes = Nodes {
-            all: self.members.into(),
-            settings: self.settings,
-        };
+        let nodes = Nodes::new(self.members, self.settings);
         Ok((Engine::new(nodes), self.nodes))
     }
 

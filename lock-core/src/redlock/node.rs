@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,11 +11,8 @@ use super::protocol::{Admission, Debts, Health, Quorum, Timing};
 use super::settings::Settings;
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
 use crate::runtime::BoxFuture;
+use crate::sync::locked;
 use crate::trace;
-
-/// After so many times of what it was allowed, a probe is no longer waited for: its caller may hold
-/// it without polling it, and must not keep everybody else from the node.
-const PROBE_LAPSES: u32 = 10;
 
 /// A node that was given less time than this is not suspect when it did not answer: a lock with a
 /// ttl of a few milliseconds must not close the node to all others.
@@ -26,14 +23,10 @@ const SUSPICIOUS: Duration = Duration::from_millis(10);
 pub(crate) struct LockNode {
     pub(crate) label: Arc<str>,
     node: Arc<dyn RedisNode>,
-    health: AtomicU8,
-    /// When the present probe is no longer waited for, in ns.
-    probe_lapses_at: AtomicU64,
+    /// It answers, and always has: nothing more needs to be known then.
+    is_fine: AtomicBool,
+    health: Mutex<Health>,
     debts: Mutex<Debts>,
-    /// Whether a task is busy with the debts.
-    pub(super) is_collecting: AtomicBool,
-    /// That task ended with its runtime.
-    pub(super) is_abandoned: AtomicBool,
 }
 
 impl LockNode {
@@ -41,11 +34,9 @@ impl LockNode {
         Self {
             label: Arc::from(node.label()),
             node,
-            health: AtomicU8::new(Health::default().0),
-            probe_lapses_at: AtomicU64::new(0),
+            is_fine: AtomicBool::new(false),
+            health: Mutex::default(),
             debts: Mutex::default(),
-            is_collecting: AtomicBool::new(false),
-            is_abandoned: AtomicBool::new(false),
         }
     }
 
@@ -96,46 +87,19 @@ impl LockNode {
     /// Whether an acquire may ask the node at `now`, which then has `within` to answer. A probe
     /// ends with [`probe_ended`](Self::probe_ended), or lapses.
     pub(crate) fn admit(&self, now: Duration, within: Duration) -> Admission {
-        if !self.health().is_suspect() || mutant!(SuspectsNotSpared) {
-            return Admission::Go;
-        }
-        if mutant!(SuspectsNeverProbed) {
-            return Admission::Skip;
-        }
-        let mut admission = Admission::Go;
-        self.update(|health| {
-            let (decision, next) = health.admit();
-            admission = decision;
-            next
-        });
-        let lapses_at = nanos(now.saturating_add(within.saturating_mul(PROBE_LAPSES)));
-        match admission {
-            Admission::Go => Admission::Go,
-            Admission::Probe => {
-                self.probe_lapses_at.store(lapses_at, Ordering::Relaxed);
-                Admission::Probe
-            }
-            Admission::Skip => {
-                let takes_over = |due| (due <= nanos(now)).then_some(lapses_at);
-                let relaxed = Ordering::Relaxed;
-                match self
-                    .probe_lapses_at
-                    .fetch_update(relaxed, relaxed, takes_over)
-                {
-                    Ok(_) => Admission::Probe,
-                    Err(_) => Admission::Skip,
-                }
-            }
+        match self.is_fine() {
+            true => Admission::Go,
+            false => self.update(|health| health.admit(now, within)),
         }
     }
 
     pub(crate) fn is_suspect(&self) -> bool {
-        self.health().is_suspect()
+        !self.is_fine() && locked(&self.health).is_suspect()
     }
 
     /// A call was not answered within its time.
     pub(crate) fn overdue(&self, within: Duration) {
-        if within >= SUSPICIOUS && !self.update(Health::overdue).is_suspect() {
+        if within >= SUSPICIOUS && self.update(Health::overdue) {
             trace::suspect(&self.label, within);
         }
     }
@@ -154,37 +118,30 @@ impl LockNode {
     }
 
     pub(super) fn has_answered(&self) -> bool {
-        self.health().has_answered()
+        self.is_fine() || locked(&self.health).has_answered()
     }
 
     pub(super) fn debts(&self) -> MutexGuard<'_, Debts> {
-        // Nothing that holds the lock can panic half-way through a change.
-        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.debts)
     }
 
     fn answered(&self) {
-        if !self.health().is_fine() && self.update(Health::answered).is_suspect() {
+        if !self.is_fine() && self.update(Health::answered) {
             trace::answers_again(&self.label);
         }
     }
 
-    fn health(&self) -> Health {
-        Health(self.health.load(Ordering::Relaxed))
+    /// Spares all calls the mutex while all is well.
+    fn is_fine(&self) -> bool {
+        self.is_fine.load(Ordering::Relaxed)
     }
 
-    /// Changes what is known, and says what was known before.
-    fn update(&self, mut change: impl FnMut(Health) -> Health) -> Health {
-        let mut seen = self.health.load(Ordering::Relaxed);
-        loop {
-            let next = change(Health(seen)).0;
-            let swapped =
-                self.health
-                    .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed);
-            match swapped {
-                Ok(before) => return Health(before),
-                Err(other) => seen = other,
-            }
-        }
+    fn update<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
+        let mut health = locked(&self.health);
+        let told = change(&mut health);
+        let is_fine = health.has_answered() && !health.is_suspect();
+        self.is_fine.store(is_fine, Ordering::Relaxed);
+        told
     }
 }
 
@@ -193,9 +150,19 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
+    /// The task that pays the debts of some node ended with its runtime.
+    pub(super) has_left_debts: AtomicBool,
 }
 
 impl Nodes {
+    pub(crate) fn new(all: Vec<LockNode>, settings: Settings) -> Self {
+        Self {
+            all: all.into(),
+            settings,
+            has_left_debts: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn quorum(&self) -> Quorum {
         self.settings.quorum
     }
@@ -284,9 +251,4 @@ impl<'c, G> Send<'c, G> {
 /// Runs the client's code. A panic of it is the error of a node that failed.
 fn contained<T>(client: impl FnOnce() -> T) -> Result<T, NodeError> {
     catch_unwind(AssertUnwindSafe(client)).map_err(|_| NodeError::connection("the client panicked"))
-}
-
-/// Moments fit 64 bits of nanoseconds for 584 years.
-fn nanos(moment: Duration) -> u64 {
-    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
 use super::protocol::Renewal;
+use crate::sync::locked;
 
 /// The locks of one `Redlock` that are extended automatically, in the order in which they are due.
 #[derive(Debug)]
@@ -61,8 +62,7 @@ const BATCH: usize = 500;
 
 impl<T: Renewable> Renewals<T> {
     pub(crate) fn queue(&self) -> MutexGuard<'_, Queue<T>> {
-        // Nothing that holds the mutex can panic half-way through a change.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.queue)
     }
 
     /// An entry for a lock that was acquired at `started`. It is due when it is

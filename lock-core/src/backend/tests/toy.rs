@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 
-use crate::backend::{Client, Connection, Opened, locked};
+use crate::backend::{Client, Connection, Opened};
 use crate::node::{Command, NodeError, Reply};
+use crate::sync::locked;
 
 /// What becomes of a connect.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
-use crate::backend::locked;
 use crate::runtime::{BoxFuture, Runtime};
+use crate::sync::locked;
 
 #[derive(Default)]
 pub(super) struct World {

@@ -21,6 +21,8 @@ pub(crate) struct Debt {
 #[derive(Debug, Default)]
 pub(crate) struct Debts {
     queue: VecDeque<Debt>,
+    /// Whether a task pays them.
+    is_served: bool,
 }
 
 impl Debts {
@@ -42,10 +44,25 @@ impl Debts {
         self.queue.push_back(debt);
     }
 
-    /// Forgets what the ttl has settled, then takes the oldest debts, at most `limit`.
+    /// Returns whether there are debts that no task pays. The caller has to see to it then.
+    #[must_use]
+    pub(crate) fn take_over_if_unserved(&mut self) -> bool {
+        let is_unserved = !self.is_served && !self.queue.is_empty();
+        self.is_served |= is_unserved;
+        is_unserved
+    }
+
+    /// The task that pays them has ended.
+    pub(crate) fn leave(&mut self) {
+        self.is_served = false;
+    }
+
+    /// Forgets what the ttl has settled, then takes the oldest debts, at most `limit`. If there are none,
+    /// the task that pays them ends.
     pub(crate) fn take(&mut self, now: Duration, limit: usize) -> Vec<Debt> {
         self.queue.retain(|debt| debt.until > now);
         let count = limit.min(self.queue.len());
+        self.is_served &= count > 0;
         self.queue.drain(..count).collect()
     }
 
@@ -55,10 +72,6 @@ impl Debts {
         if self.queue.len() < Self::MAX {
             self.push(debt);
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
     }
 }
 
@@ -86,22 +99,26 @@ mod tests {
         assert_eq!(debts.take(Duration::from_secs(2), 2), [debt(3), debt(4)]);
         debts.put_back(debt(4));
         assert_eq!(debts.take(Duration::ZERO, 9), [debt(5), debt(4)]);
-        assert!(debts.is_empty());
+        assert_eq!(debts.take(Duration::ZERO, 9), []);
     }
 
     #[test]
-    fn what_is_owed_is_known_until_it_is_taken() {
+    fn one_task_pays_until_nothing_is_owed() {
         let mut debts = Debts::default();
-        assert!(debts.is_empty());
+        assert!(!debts.take_over_if_unserved(), "nothing is owed");
         debts.push(debt(1));
+        assert!(debts.take_over_if_unserved());
         debts.push(debt(2));
-        assert!(!debts.is_empty());
-        assert_eq!(debts.take(Duration::ZERO, 1), [debt(1)]);
-        assert!(!debts.is_empty());
-        assert_eq!(debts.take(Duration::ZERO, 1), [debt(2)]);
-        assert!(debts.is_empty());
-        debts.put_back(debt(2));
-        assert!(!debts.is_empty());
+        assert!(!debts.take_over_if_unserved(), "a task is there");
+        assert_eq!(debts.take(Duration::ZERO, 9), [debt(1), debt(2)]);
+        debts.push(debt(3));
+        assert!(!debts.take_over_if_unserved(), "it looks once more");
+        assert_eq!(debts.take(Duration::ZERO, 9), [debt(3)]);
+        assert_eq!(debts.take(Duration::ZERO, 9), []);
+        debts.push(debt(4));
+        assert!(debts.take_over_if_unserved());
+        debts.leave();
+        assert!(debts.take_over_if_unserved(), "the task ended before");
     }
 
     #[test]

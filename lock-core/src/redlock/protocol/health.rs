@@ -1,9 +1,22 @@
 //! Whether a node can be expected to answer.
 
-/// What is known of one node, as bits of one byte, so that it can be shared as an atomic and costs
-/// nothing while all is well.
+use std::mem;
+use std::time::Duration;
+
+/// After so many times of what it was allowed, a probe is no longer waited for: its caller may hold
+/// it without polling it, and must not keep everybody else from the node.
+const PROBE_LAPSES: u32 = 10;
+
+/// What is known of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Health(pub(crate) u8);
+pub(crate) struct Health {
+    /// The node has answered at least once.
+    has_answered: bool,
+    /// A call to the node was not answered in time, and nothing has been since.
+    is_suspect: bool,
+    /// Until when the one call is waited for that a suspect node gets, if it is on its way.
+    probed_until: Option<Duration>,
+}
 
 /// Whether an acquire may ask a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,54 +30,40 @@ pub(crate) enum Admission {
 }
 
 impl Health {
-    /// The node has answered at least once.
-    const ANSWERED: u8 = 1;
-    /// A call to the node was not answered in time, and nothing has been since.
-    const SUSPECT: u8 = 2;
-    /// The one acquire that a suspect node gets is on its way.
-    const PROBED: u8 = 4;
-
-    fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
     }
 
-    pub(crate) fn has_answered(self) -> bool {
-        self.has(Self::ANSWERED)
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.is_suspect
     }
 
-    pub(crate) fn is_suspect(self) -> bool {
-        self.has(Self::SUSPECT)
-    }
-
-    /// Whether there is nothing that an answer would change.
-    pub(crate) fn is_fine(self) -> bool {
-        self.0 == Self::ANSWERED
-    }
-
-    /// An acquire wants to ask the node.
-    pub(crate) fn admit(self) -> (Admission, Self) {
-        if !self.is_suspect() {
-            (Admission::Go, self)
-        } else if self.has(Self::PROBED) {
-            (Admission::Skip, self)
-        } else {
-            (Admission::Probe, Self(self.0 | Self::PROBED))
+    /// An acquire wants to ask the node at `now`, which then has `within` to answer.
+    pub(crate) fn admit(&mut self, now: Duration, within: Duration) -> Admission {
+        if !self.is_suspect || mutant!(SuspectsNotSpared) {
+            return Admission::Go;
         }
+        if mutant!(SuspectsNeverProbed) || self.probed_until.is_some_and(|until| now < until) {
+            return Admission::Skip;
+        }
+        self.probed_until = Some(now.saturating_add(within.saturating_mul(PROBE_LAPSES)));
+        Admission::Probe
     }
 
-    /// A call was not answered in time.
-    pub(crate) fn overdue(self) -> Self {
-        Self(self.0 | Self::SUSPECT)
+    /// A call was not answered in time. Returns whether the node is suspect only from now on.
+    pub(crate) fn overdue(&mut self) -> bool {
+        !mem::replace(&mut self.is_suspect, true)
     }
 
-    /// The node answered, with whatever.
-    pub(crate) fn answered(self) -> Self {
-        Self((self.0 | Self::ANSWERED) & !Self::SUSPECT)
+    /// The node answered, with whatever. Returns whether it was suspect.
+    pub(crate) fn answered(&mut self) -> bool {
+        self.has_answered = true;
+        mem::take(&mut self.is_suspect)
     }
 
     /// The probe came to an end.
-    pub(crate) fn probe_ended(self) -> Self {
-        Self(self.0 & !Self::PROBED)
+    pub(crate) fn probe_ended(&mut self) {
+        self.probed_until = None;
     }
 }
 
@@ -72,30 +71,54 @@ impl Health {
 mod tests {
     use super::*;
 
+    const WITHIN: Duration = Duration::from_millis(100);
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn admit(health: &mut Health) -> Admission {
+        health.admit(NOW, WITHIN)
+    }
+
     #[test]
     fn a_suspect_node_gets_one_acquire_at_a_time_until_it_answers() {
-        let fresh = Health::default();
-        assert_eq!(fresh.admit(), (Admission::Go, fresh));
-        assert!(!fresh.has_answered());
+        let mut health = Health::default();
+        assert_eq!(admit(&mut health), Admission::Go);
+        assert!(!health.has_answered());
 
-        let suspect = fresh.answered().overdue();
-        let (admission, probed) = suspect.admit();
-        assert_eq!(admission, Admission::Probe);
-        assert_eq!(probed.admit(), (Admission::Skip, probed));
+        assert!(!health.answered());
+        assert!(health.overdue());
+        assert!(!health.overdue(), "it was before");
+        assert_eq!(admit(&mut health), Admission::Probe);
+        assert_eq!(admit(&mut health), Admission::Skip);
 
         // The probe failed without an answer: the next acquire is the next probe.
-        let (admission, probed) = probed.probe_ended().admit();
-        assert_eq!(admission, Admission::Probe);
+        health.probe_ended();
+        assert_eq!(admit(&mut health), Admission::Probe);
 
         // An answer, the probe's or a late one, makes the node whole again.
-        let well = probed.answered();
-        assert_eq!(well.admit().0, Admission::Go);
-        assert!(well.probe_ended().is_fine());
+        assert!(health.answered());
+        assert_eq!(admit(&mut health), Admission::Go);
+        assert!(health.has_answered());
     }
 
     #[test]
     fn a_node_that_became_suspect_again_while_probed_is_not_probed_twice() {
-        let (_, probed) = Health::default().overdue().admit();
-        assert_eq!(probed.answered().overdue().admit().0, Admission::Skip);
+        let mut health = Health::default();
+        health.overdue();
+        assert_eq!(admit(&mut health), Admission::Probe);
+        health.answered();
+        health.overdue();
+        assert_eq!(admit(&mut health), Admission::Skip);
+    }
+
+    #[test]
+    fn a_probe_that_nobody_polls_is_waited_for_ten_times_as_long_as_it_may_take() {
+        let mut health = Health::default();
+        health.overdue();
+        assert_eq!(admit(&mut health), Admission::Probe);
+        let lapsed = NOW + WITHIN * 10;
+        let before = lapsed - Duration::from_nanos(1);
+        assert_eq!(health.admit(before, WITHIN), Admission::Skip);
+        assert_eq!(health.admit(lapsed, WITHIN), Admission::Probe);
+        assert_eq!(health.admit(lapsed, WITHIN), Admission::Skip);
     }
 }

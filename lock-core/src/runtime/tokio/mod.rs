@@ -6,6 +6,7 @@ mod clock;
 mod tests;
 
 use super::{BoxFuture, Runtime, ThreadRuntime, system};
+use crate::sync::locked;
 use ::tokio::runtime::{Handle, Id};
 use ::tokio::task;
 use ::tokio::time::{Instant, Sleep, sleep_until};
@@ -15,8 +16,8 @@ use std::fmt;
 use std::future::{pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
@@ -213,20 +214,16 @@ impl Timerless {
     }
 
     fn contains(&self, id: Id) -> bool {
-        self.any.load(Ordering::Acquire) && self.lock().contains(&id)
+        self.any.load(Ordering::Acquire) && locked(&self.ids).contains(&id)
     }
 
     fn insert(&self, id: Id) {
-        let mut ids = self.lock();
+        let mut ids = locked(&self.ids);
         if ids.len() == Self::KEPT {
             ids.pop_front();
         }
         ids.push_back(id);
         self.any.store(true, Ordering::Release);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Id>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
