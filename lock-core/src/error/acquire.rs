@@ -119,9 +119,8 @@ impl std::error::Error for Contended {}
 
 impl std::error::Error for Unavailable {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.nodes
-            .first_error()
-            .map(|error| error as &(dyn std::error::Error + 'static))
+        let first = self.nodes.errors().next();
+        first.map(|error| error as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -89,9 +89,9 @@ impl NodeReports {
         self.0.is_empty()
     }
 
-    /// The first node that failed.
-    pub(crate) fn first_error(&self) -> Option<&NodeError> {
-        self.iter().find_map(|report| match &report.vote {
+    /// The errors of the nodes that failed.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &NodeError> {
+        self.iter().filter_map(|report| match &report.vote {
             NodeVote::Failed(error) => Some(error),
             _ => None,
         })

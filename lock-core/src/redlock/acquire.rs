@@ -28,24 +28,18 @@ use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
 
-/// All of the request in one round. The lock needs a guard at once, which releases it.
-pub(crate) async fn try_one(
+/// All of the request in one round, and again if it `waits`. The lock needs a guard at once, which
+/// releases it.
+pub(crate) async fn one(
     engine: &Arc<Engine>,
     request: &LockRequest,
-) -> Result<Option<Held>, AcquireError> {
+    waits: bool,
+) -> Result<Held, AcquireError> {
     let plan = engine.settings().plan(request)?;
-    let acquire = Acquire::new(engine, plan, |_| WaitPolicy::Try);
-    match acquire.attempts().await {
-        Ok(held) => Ok(Some(held)),
-        Err(AcquireError::Contended(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The same, and waits.
-pub(crate) async fn one(engine: &Arc<Engine>, request: &LockRequest) -> Result<Held, AcquireError> {
-    let plan = engine.settings().plan(request)?;
-    let wait_policy = |now| engine.settings().wait_policy(request, now);
+    let wait_policy = |now| match waits {
+        true => engine.settings().wait_policy(request, now),
+        false => WaitPolicy::Try,
+    };
     Acquire::new(engine, plan, wait_policy).attempts().await
 }
 
@@ -93,27 +87,19 @@ impl<'a> Acquire<'a> {
 
     /// All attempts, in a span if somebody reads it: only then is there room for one.
     async fn attempts(&self) -> Result<Held, AcquireError> {
-        if tracing::enabled!(target: "lock_core", Level::DEBUG) {
-            return Box::pin(self.traced()).await;
+        if !tracing::enabled!(target: "lock_core", Level::DEBUG) {
+            return self.run().await;
         }
-        self.run().await
-    }
-
-    async fn traced(&self) -> Result<Held, AcquireError> {
-        let resource = &self.plan.resource;
-        let span = tracing::debug_span!(
-            target: "lock_core",
-            "acquire",
-            resource = %trace::Name(resource)
-        );
+        let resource = trace::Name(&self.plan.resource);
+        let span = tracing::debug_span!(target: "lock_core", "acquire", %resource);
         let run = async {
             let result = self.run().await;
             if let Err(error) = &result {
-                trace::not_acquired(resource, error);
+                trace::not_acquired(&self.plan.resource, error);
             }
             result
         };
-        run.instrument(span).await
+        Box::pin(run.instrument(span)).await
     }
 
     async fn run(&self) -> Result<Held, AcquireError> {

@@ -1,5 +1,6 @@
 //! One attempt to acquire, and the lock that it may become.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -11,7 +12,6 @@ use super::protocol::{Debt, Keys, Ledger, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
-use super::signal::{Ended, Waiters};
 use crate::error::Loss;
 use crate::node::{Command, Token};
 use crate::runtime::Runtime;
@@ -57,6 +57,12 @@ enum LossState {
     Untold(Waiters),
     Told,
 }
+
+/// The tasks that wait for something to end. They notice that this is dropped; nothing is ever sent.
+///
+/// Dropping it wakes them, which is foreign code: not to be done under a mutex.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(Vec<oneshot::Sender<Infallible>>);
 
 impl Acquisition {
     pub(crate) fn new(
@@ -222,7 +228,7 @@ impl Acquisition {
     }
 
     /// Something that ends when the loss is told; `None` if it was.
-    fn hears_of_loss(&self) -> Option<Ended> {
+    fn hears_of_loss(&self) -> Option<oneshot::Receiver<Infallible>> {
         match &mut *locked(&self.loss) {
             LossState::Untold(waiters) => Some(waiters.add()),
             LossState::Told => None,
@@ -235,6 +241,17 @@ impl Acquisition {
         {
             renewed.forget();
         }
+    }
+}
+
+impl Waiters {
+    /// Returns something that ends when these are dropped. It may itself be dropped at any time.
+    pub(crate) fn add(&mut self) -> oneshot::Receiver<Infallible> {
+        // A task that gave up leaves nothing behind.
+        self.0.retain(|waiter| !waiter.is_canceled());
+        let (sender, receiver) = oneshot::channel();
+        self.0.push(sender);
+        receiver
     }
 }
 

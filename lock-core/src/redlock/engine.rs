@@ -1,7 +1,7 @@
 //! What all clones of one lock share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::acquisition::Acquisition;
 use super::node::Nodes;
@@ -17,10 +17,11 @@ pub(crate) struct Engine {
     pub(crate) registry: Arc<Registry<Acquisition>>,
     /// The locks that are extended automatically.
     pub(crate) renewals: Arc<Renewals<Acquisition>>,
-    /// Nodes have refused a command with keys of several slots, as those of a cluster do.
-    is_one_by_one: AtomicBool,
-    /// The same for automatic extensions.
-    is_by_slot: AtomicBool,
+    /// Nodes have refused a command with keys of several slots, as those of a cluster do: several
+    /// resources are acquired one after the other from then on.
+    pub(crate) is_one_by_one: AtomicBool,
+    /// The same for automatic extensions: there is a command for each slot.
+    pub(crate) is_by_slot: AtomicBool,
 }
 
 impl Engine {
@@ -36,25 +37,5 @@ impl Engine {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.nodes.settings
-    }
-
-    /// Returns whether several resources are acquired one after the other.
-    pub(crate) fn wants_one_by_one(&self) -> bool {
-        self.is_one_by_one.load(Ordering::Relaxed)
-    }
-
-    /// From now on they are.
-    pub(crate) fn goes_one_by_one(&self) {
-        self.is_one_by_one.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether locks whose keys are in several slots are extended by several commands.
-    pub(crate) fn wants_by_slot(&self) -> bool {
-        self.is_by_slot.load(Ordering::Relaxed)
-    }
-
-    /// From now on they are. Returns whether that is news.
-    pub(crate) fn goes_by_slot(&self) -> bool {
-        !self.is_by_slot.swap(true, Ordering::Relaxed)
     }
 }

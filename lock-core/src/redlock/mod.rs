@@ -18,7 +18,6 @@ mod renewals;
 mod settings;
 mod several;
 mod shutdown;
-mod signal;
 mod survey;
 
 use std::fmt;
@@ -229,11 +228,14 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
 #[async_trait]
 impl<N: RedisNode + ?Sized> DistributedLock for Redlock<N> {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {
-        several::try_acquire(&self.engine, request).await
+        match several::acquire(&self.engine, request, false).await {
+            Err(AcquireError::Contended(_)) => Ok(None),
+            result => result.map(Some),
+        }
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<LockGuard, AcquireError> {
-        several::acquire(&self.engine, request).await
+        several::acquire(&self.engine, request, true).await
     }
 }
 

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 
-use super::acquisition::{Acquisition, ReleaseState};
+use super::acquisition::{Acquisition, ReleaseState, Waiters};
 use super::calls::{Call, Calls, Done, Purpose};
 use super::debts;
 use super::fanout::{FanOut, Operation, Rest};
 use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
-use super::signal::Waiters;
 use crate::error::ReleaseError;
 use crate::trace;
 

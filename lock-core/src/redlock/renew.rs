@@ -89,7 +89,7 @@ impl Renewer {
 
     /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it.
     fn by_command(&self, locks: Vec<Arc<Acquisition>>) -> Vec<Vec<Arc<Acquisition>>> {
-        if !self.engine.wants_by_slot() {
+        if !self.engine.is_by_slot.load(Ordering::Relaxed) {
             return vec![locks];
         }
         let mut slots = BTreeMap::<u16, Vec<_>>::new();
@@ -388,7 +388,7 @@ impl Operation for Renewing {
             Ok(answers) => Ok(self.votes(done.node, &answers, calls)),
             Err(error) => {
                 if error.is_cross_slot() {
-                    self.is_refused |= self.engine.goes_by_slot();
+                    self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
                 }
                 Err(error)
             }

@@ -2,48 +2,35 @@
 //! resources, such as those of a cluster, one lock after the other.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::acquire;
 use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::held::Held;
-use crate::error::{AcquireError, NodeVote, TooSlow};
+use crate::error::{AcquireError, TooSlow};
 use crate::guard::{LockGuard, join};
 use crate::node::NodeError;
 use crate::request::{LockRequest, MaxWait};
 use crate::runtime::Runtime;
 
-pub(crate) async fn try_acquire(
-    engine: &Arc<Engine>,
-    request: &LockRequest,
-) -> Result<Option<LockGuard>, AcquireError> {
-    if !must_go_one_by_one(engine, request) {
-        match acquire::try_one(engine, request).await {
-            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
-            result => return Ok(result?.map(LockGuard::new)),
-        }
-    }
-    Box::pin(try_one_by_one(engine, request)).await
-}
-
+/// If it `waits`, until the lock is free. Otherwise a holder is an error at once.
 pub(crate) async fn acquire(
     engine: &Arc<Engine>,
     request: &LockRequest,
+    waits: bool,
 ) -> Result<LockGuard, AcquireError> {
-    if !must_go_one_by_one(engine, request) {
-        match acquire::one(engine, request).await {
-            Err(error) if has_cross_slot(&error) => engine.goes_one_by_one(),
+    if request.several().is_none() || !engine.is_one_by_one.load(Ordering::Relaxed) {
+        match acquire::one(engine, request, waits).await {
+            Err(error) if has_cross_slot(&error) => {
+                engine.is_one_by_one.store(true, Ordering::Relaxed);
+            }
             result => return result.map(LockGuard::new),
         }
     }
     // Boxed, so that the common future has no room for what is rare.
-    Box::pin(one_by_one(engine, request)).await
-}
-
-/// Returns whether nodes are known to take no command for several keys, and there are several.
-fn must_go_one_by_one(engine: &Engine, request: &LockRequest) -> bool {
-    request.several().is_some() && engine.wants_one_by_one()
+    Box::pin(one_by_one(engine, request, waits)).await
 }
 
 /// Returns whether a node of a cluster has refused to take several keys.
@@ -51,50 +38,26 @@ fn has_cross_slot(error: &AcquireError) -> bool {
     let AcquireError::Unavailable(unavailable) = error else {
         return false;
     };
-    let reports = unavailable.nodes.as_slice().iter();
-    let mut errors = reports.filter_map(|report| match &report.vote {
-        NodeVote::Failed(error) => Some(error),
-        _ => None,
-    });
-    errors.any(NodeError::is_cross_slot)
+    unavailable.nodes.errors().any(NodeError::is_cross_slot)
 }
 
-/// Acquires all without waiting for a holder; `None` if somebody holds one of them.
-async fn try_one_by_one(
-    engine: &Arc<Engine>,
-    request: &LockRequest,
-) -> Result<Option<LockGuard>, AcquireError> {
-    let mut parts = Parts::new(engine, request)?;
-    for request in request.one_by_one() {
-        match acquire::try_one(engine, &part(request)).await? {
-            Some(held) => parts.add(held),
-            // Those that were acquired are released as they are dropped.
-            None => return Ok(None),
-        }
-    }
-    parts.into_guard(engine, request).map(Some)
-}
-
-/// Acquires one after the other, in the order of their names, which cannot deadlock.
+/// Acquires one after the other, in the order of their names, which cannot deadlock. Those that were
+/// acquired are released as they are dropped.
 async fn one_by_one(
     engine: &Arc<Engine>,
     request: &LockRequest,
+    waits: bool,
 ) -> Result<LockGuard, AcquireError> {
     let mut parts = Parts::new(engine, request)?;
     let max_wait = request.options().max_wait;
     let max_wait = max_wait.map_or(engine.settings().max_wait, MaxWait::limit);
     for request in request.one_by_one() {
         let left = max_wait.map(|max_wait| max_wait.saturating_sub(parts.waited()));
-        let request = part(request).max_wait(left);
-        parts.add(acquire::one(engine, &request).await?);
+        // Whatever is to be held for long is only when all are there: else it is given back at once.
+        let request = request.hold_at_least(Duration::ZERO).max_wait(left);
+        parts.add(acquire::one(engine, &request, waits).await?);
     }
     parts.into_guard(engine, request)
-}
-
-/// A request for one of several. Whatever is to be held for long is only when all are there: else it
-/// is given back at once.
-fn part(request: LockRequest) -> LockRequest {
-    request.hold_at_least(Duration::ZERO)
 }
 
 /// The locks that are held so far. Dropped, they are released.

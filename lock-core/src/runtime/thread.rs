@@ -13,7 +13,7 @@ use async_io::Timer;
 use futures::FutureExt;
 use futures::executor::enter;
 
-use super::{BoxFuture, Runtime, contain, system};
+use super::{AmbientId, BoxFuture, Runtime, contain, system};
 
 /// The longest wait of a timer. Its clock stops while the system is suspended and ours does not, so a
 /// long wait is cut into pieces, to look at the latter.
@@ -89,7 +89,7 @@ impl ThreadRuntime {
     ///
     /// Panics only if the future does.
     pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, BlockOnError> {
-        if is_inside_tokio() {
+        if AmbientId::current() != AmbientId::Thread {
             return Err(BlockOnError);
         }
         let _entered = enter().map_err(|_| BlockOnError)?;
@@ -175,16 +175,6 @@ fn run_tasks() {
     while catch_unwind(|| async_io::block_on(TASKS.run(pending::<()>()))).is_err() {
         // It may do so again at once: async-io panics as long as the system refuses it a descriptor.
         std::thread::sleep(AFTER_PANIC);
-    }
-}
-
-fn is_inside_tokio() -> bool {
-    cfg_if::cfg_if! {
-        if #[cfg(feature = "tokio")] {
-            ::tokio::runtime::Handle::try_current().is_ok()
-        } else {
-            false
-        }
     }
 }
 

@@ -171,12 +171,12 @@ fn tokio_timer(runtime: &TokioRuntime, deadline: Instant) -> Option<Sleep> {
     let id = runtime.handle.id();
     // Asked anew, since tokio's timer belongs to the runtime that really is the innermost.
     let is_inside = Handle::try_current().is_ok_and(|current| current.id() == id);
-    if !is_inside || TIMERLESS.contains(id) {
+    if !is_inside || is_known_timerless(id) {
         return None;
     }
     let timer = catch_unwind(|| sleep_until(deadline));
     if timer.is_err() {
-        TIMERLESS.insert(id);
+        note_timerless(id);
     }
     timer.ok()
 }
@@ -193,41 +193,22 @@ fn poll_timer(runtime: &TokioRuntime, timer: Pin<&mut Sleep>, cx: &mut Context<'
     }
 }
 
-static TIMERLESS: Timerless = Timerless::new();
-
 /// The runtimes that were found to have no timers, so that each of them is tried once.
-struct Timerless {
-    /// Spares everybody else the lock.
-    any: AtomicBool,
-    ids: Mutex<VecDeque<Id>>,
-}
+static TIMERLESS: Mutex<VecDeque<Id>> = Mutex::new(VecDeque::new());
 
-impl Timerless {
-    /// Runtimes beyond it are forgotten, oldest first, and tried again.
-    const KEPT: usize = 64;
+/// Runtimes beyond it are forgotten, oldest first, and tried again.
+const TIMERLESS_KEPT: usize = 64;
 
-    const fn new() -> Self {
-        Self {
-            any: AtomicBool::new(false),
-            ids: Mutex::new(VecDeque::new()),
-        }
-    }
+/// There are some: spares everybody else the lock.
+static ANY_TIMERLESS: AtomicBool = AtomicBool::new(false);
 
-    fn contains(&self, id: Id) -> bool {
-        self.any.load(Ordering::Acquire) && locked(&self.ids).contains(&id)
-    }
-
-    fn insert(&self, id: Id) {
-        let mut ids = locked(&self.ids);
-        if ids.len() == Self::KEPT {
-            ids.pop_front();
-        }
-        ids.push_back(id);
-        self.any.store(true, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
 fn is_known_timerless(id: Id) -> bool {
-    TIMERLESS.contains(id)
+    ANY_TIMERLESS.load(Ordering::Acquire) && locked(&TIMERLESS).contains(&id)
+}
+
+fn note_timerless(id: Id) {
+    let mut ids = locked(&TIMERLESS);
+    ids.truncate(TIMERLESS_KEPT - 1);
+    ids.push_front(id);
+    ANY_TIMERLESS.store(true, Ordering::Release);
 }
