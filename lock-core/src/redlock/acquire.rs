@@ -73,8 +73,10 @@ impl<'a> Acquire<'a> {
         wait_policy: impl FnOnce(Duration) -> WaitPolicy,
     ) -> Self {
         let runtime = engine.settings().runtime();
-        debts::resume(&engine.nodes, &runtime);
-        renew::resume(engine, &runtime);
+        if engine.nodes.take_left_work() {
+            debts::resume(&engine.nodes, &runtime);
+            renew::resume(engine, &runtime);
+        }
         let started = runtime.now();
         Self {
             engine,

@@ -1,7 +1,6 @@
 //! Owed releases: those that had no definite answer are sent again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calls::{Call, Calls};
@@ -23,13 +22,10 @@ pub(crate) fn owe(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>, node: usize, d
     serve(nodes, runtime, node);
 }
 
-/// Goes on where a runtime ended with releases still owed. Costs next to nothing if none did.
+/// Goes on where a runtime ended with releases still owed.
 pub(crate) fn resume(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>) {
-    let has_left = &nodes.has_left_debts;
-    if has_left.load(Ordering::Relaxed) && has_left.swap(false, Ordering::SeqCst) {
-        for node in 0..nodes.all.len() {
-            serve(nodes, runtime, node);
-        }
+    for node in 0..nodes.all.len() {
+        serve(nodes, runtime, node);
     }
 }
 
@@ -114,7 +110,7 @@ impl Drop for Collector {
         if !self.is_done {
             self.put_back();
             self.nodes.all[self.node].debts().leave();
-            self.nodes.has_left_debts.store(true, Ordering::SeqCst);
+            self.nodes.leave_work();
         }
     }
 }

@@ -150,8 +150,8 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
-    /// The task that pays the debts of some node ended with its runtime.
-    pub(super) has_left_debts: AtomicBool,
+    /// A task that worked in the background ended with its runtime, and what it left waits for another.
+    left_work: AtomicBool,
 }
 
 impl Nodes {
@@ -159,8 +159,19 @@ impl Nodes {
         Self {
             all: all.into(),
             settings,
-            has_left_debts: AtomicBool::new(false),
+            left_work: AtomicBool::new(false),
         }
+    }
+
+    /// Says that a runtime ended before a task in the background did.
+    pub(crate) fn leave_work(&self) {
+        self.left_work.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether a runtime ended before a task in the background did, since the last time that this
+    /// was asked. The caller has to see to its work.
+    pub(crate) fn take_left_work(&self) -> bool {
+        self.left_work.load(Ordering::Relaxed) && self.left_work.swap(false, Ordering::SeqCst)
     }
 
     pub(crate) fn quorum(&self) -> Quorum {

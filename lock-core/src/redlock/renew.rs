@@ -34,7 +34,7 @@ pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Rene
     }
 }
 
-/// Goes on where a runtime ended. Costs next to nothing if none did.
+/// Goes on where a runtime ended.
 pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
     if engine.renewals.take_over_if_unserved() {
         serve(engine, runtime);
@@ -147,6 +147,7 @@ impl Drop for Renewer {
             };
             (queue.waker.take(), waiting)
         };
+        self.engine.nodes.leave_work();
         drop(waker);
         for lock in waiting {
             if !self.engine.renewals.take_over_if_unserved() {
