@@ -110,8 +110,8 @@ mod trace;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, ForceReleaseError, InvalidInput, Loss,
-    NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
+    AcquireError, BuildError, Contended, ExtendError, FlushError, ForceReleaseError, InvalidInput,
+    Loss, NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
     Unavailable, WithLockError,
 };
 pub use guard::LockGuard;

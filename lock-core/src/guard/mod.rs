@@ -56,6 +56,12 @@ impl LockGuard {
         }
     }
 
+    /// Says that a body runs that is not to outlive the lock, until the scope is dropped.
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        self.held.set_scoped(true);
+        Scope(&*self.held)
+    }
+
     /// The lock behind the guard, for a task that must not keep it alive.
     pub(crate) fn downgrade(&self) -> Weak<dyn HeldLock> {
         Arc::downgrade(&self.held)
@@ -150,6 +156,15 @@ impl LockGuard {
     /// If the call is dropped, the release goes on in the background.
     pub async fn release(&self) -> Result<(), ReleaseError> {
         self.held.release().await
+    }
+}
+
+/// A body that is not to outlive its lock.
+pub(crate) struct Scope<'a>(&'a dyn HeldLock);
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        self.0.set_scoped(false);
     }
 }
 

@@ -116,7 +116,7 @@ impl<'a> Acquire<'a> {
         let mut now = self.started;
         loop {
             self.check_open()?;
-            let defeat = match self.attempt(ask_plan, now, &own).await {
+            let (defeat, cleanup) = match self.attempt(ask_plan, now, &own).await {
                 Ok(held) => {
                     let waited = held.lock().started.saturating_sub(self.started);
                     trace::acquired(
@@ -129,7 +129,10 @@ impl<'a> Acquire<'a> {
                 }
                 Err(defeat) => defeat,
             };
-            self.check_open()?;
+            if self.check_open().is_err() {
+                self.wait_for(cleanup).await;
+                return Err(AcquireError::ShutDown);
+            }
             own.push(defeat.token);
             if own.len() > OWN_TOKENS {
                 own.remove(0);
@@ -141,12 +144,17 @@ impl<'a> Acquire<'a> {
             };
             match next {
                 Next::Attempt { at, ask } => {
+                    // Goes on in the background.
+                    drop(cleanup);
                     self.pause_until(at).await;
                     now = self.runtime.now();
                     ask_plan = ask;
                     last_whole = Some(defeat);
                 }
-                Next::GiveUp => return Err(self.error(&defeat, retries.attempts())),
+                Next::GiveUp => {
+                    self.wait_for(cleanup).await;
+                    return Err(self.error(&defeat, retries.attempts()));
+                }
             }
         }
     }
@@ -159,13 +167,14 @@ impl<'a> Acquire<'a> {
         Ok(())
     }
 
-    /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
+    /// One attempt, at `now`. After a defeat its releases are on their way. Both are boxed, so that the
+    /// common case moves no room for them.
     async fn attempt(
         &self,
         ask_plan: AskPlan,
         now: Duration,
         own: &[Token],
-    ) -> Result<Held, Box<Defeat>> {
+    ) -> Result<Held, (Box<Defeat>, Box<FanOut<Acquiring>>)> {
         let token = match own.last() {
             Some(last) if mutant!(TokenReused) => *last,
             _ => Token::generate(&*self.runtime),
@@ -206,12 +215,24 @@ impl<'a> Acquire<'a> {
         fan_out.add(Acquiring::give_up);
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
         fan_out.take_ready().await;
-        Err(Box::new(Defeat {
+        let defeat = Defeat {
             round: fan_out.operation.round.clone(),
             token,
             verdict,
             took: now.saturating_sub(lock.started),
-        }))
+        };
+        Err((Box::new(defeat), Box::new(fan_out)))
+    }
+
+    /// The process may end with the error: so the nodes that have granted are given the time of one
+    /// command to answer the release.
+    async fn wait_for(&self, mut cleanup: Box<FanOut<Acquiring>>) {
+        let until = self
+            .runtime
+            .now()
+            .saturating_add(self.plan.timing.node_timeout);
+        let is_granted = |acquiring: &Acquiring| !acquiring.lock.ledger().granted().is_empty();
+        cleanup.finish_while(is_granted, until).await;
     }
 
     async fn pause_until(&self, at: Duration) {

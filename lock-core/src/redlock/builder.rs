@@ -169,6 +169,15 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Whether no command is to have more than one key: several resources are locked one after the other,
+    /// and each lock is extended by a command of its own. For proxies that shard: they send a script to
+    /// the server of its first key, all keys with it, and nobody says that the others belong elsewhere.
+    /// Nodes of a cluster refuse such a command, and need no setting. Defaults to off.
+    pub fn one_key_per_command(mut self, one_key: bool) -> Self {
+        self.settings.one_key_per_command = one_key;
+        self
+    }
+
     /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).

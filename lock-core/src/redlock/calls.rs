@@ -138,10 +138,10 @@ impl Done {
         KeyAnswer::read(self.command.operation(), &reply)
     }
 
-    /// The answers to an extension of so many keys.
-    pub(crate) fn key_answers(&self, count: usize) -> Result<Vec<KeyAnswer>, NodeError> {
+    /// The answers to an extension of several locks, one for each key.
+    pub(crate) fn key_answers(&self) -> Result<Vec<KeyAnswer>, NodeError> {
         let reply = self.result.clone()?;
-        KeyAnswer::read_all(self.command.operation(), &reply, count)
+        KeyAnswer::read_all(self.command.operation(), &reply)
     }
 }
 

@@ -89,6 +89,10 @@ impl HeldLock for Held {
         release::release(&self.lock).await
     }
 
+    fn set_scoped(&self, is_scoped: bool) {
+        self.lock.set_scoped(is_scoped);
+    }
+
     fn release_in_background(&self) {
         release::release_in_background(&self.lock);
     }

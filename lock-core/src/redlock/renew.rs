@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -23,7 +24,7 @@ use super::protocol::{
 use super::release::settle;
 use super::renewals::Renewable;
 use crate::error::Loss;
-use crate::node::{Command, ExtendEntry, NodeError, Operation as NodeOperation};
+use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::trace;
 
@@ -87,8 +88,12 @@ impl Renewer {
         }
     }
 
-    /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it.
+    /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it, or a
+    /// single one.
     fn by_command(&self, locks: Vec<Arc<Acquisition>>) -> Vec<Vec<Arc<Acquisition>>> {
+        if self.engine.settings().one_key_per_command {
+            return locks.into_iter().map(|lock| vec![lock]).collect();
+        }
         if !self.engine.is_by_slot.load(Ordering::Relaxed) {
             return vec![locks];
         }
@@ -184,7 +189,7 @@ fn is_held(lock: &Acquisition, now: Duration) -> bool {
         return true;
     }
     if !is_over {
-        lock.tell_of(Loss::Expired);
+        lock.log_loss(Loss::Expired);
     }
     false
 }
@@ -194,7 +199,11 @@ struct Renewing {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
     locks: Vec<Arc<Acquisition>>,
-    entries: Arc<[ExtendEntry]>,
+    /// The locks of each command. The first one has all; a node that refuses one for the sake of some
+    /// key gets two of half the locks.
+    parts: Vec<Range<usize>>,
+    /// What each node has said so far, while it has more parts to answer.
+    partly: Vec<Partly>,
     round: RenewalRound,
     /// The locks whose verdict has been carried out, each with the end of the validity that it got.
     decided: Vec<Option<Duration>>,
@@ -204,6 +213,14 @@ struct Renewing {
     node_timeout: Duration,
 }
 
+/// The answers of one node to the parts of a round.
+#[derive(Clone, Debug, Default)]
+struct Partly {
+    votes: Vec<KeyVote>,
+    /// How many parts have no answer yet.
+    open: usize,
+}
+
 impl Renewing {
     fn new(
         engine: Arc<Engine>,
@@ -211,14 +228,15 @@ impl Renewing {
         locks: Vec<Arc<Acquisition>>,
         started: Duration,
     ) -> Self {
-        let entries = |lock: &Arc<Acquisition>| {
-            let ttl = lock.timing.ttl;
-            lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
+        let partly = Partly {
+            votes: vec![None; locks.len()],
+            open: 1,
         };
         Self {
             decided: vec![None; locks.len()],
             is_refused: false,
-            entries: locks.iter().flat_map(entries).collect(),
+            parts: vec![0..locks.len()],
+            partly: vec![partly; engine.nodes.all.len()],
             round: RenewalRound::new(engine.nodes.quorum()),
             node_timeout: locks[0].timing.node_timeout,
             engine,
@@ -242,11 +260,44 @@ impl Renewing {
         );
     }
 
+    /// The command that extends the locks of a part.
+    fn command(&self, part: usize) -> Command {
+        let entries = |lock: &Arc<Acquisition>| {
+            let ttl = lock.timing.ttl;
+            lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
+        };
+        let locks = self.locks[self.parts[part].clone()].iter();
+        Command::from(NodeOperation::Extend {
+            entries: locks.flat_map(entries).collect(),
+        })
+    }
+
+    /// Has a node asked once more for the locks of a part that it has refused, by two commands.
+    fn halve(&mut self, node: usize, part: usize, calls: &mut Calls) {
+        let Range { start, end } = self.parts[part].clone();
+        let middle = start + (end - start) / 2;
+        for half in [start..middle, middle..end] {
+            self.parts.push(half);
+            let part = self.parts.len() - 1;
+            calls.push(Call {
+                part,
+                ..Call::other(self.nodes(), node, self.command(part), self.node_timeout)
+            });
+            self.partly[node].open += 1;
+        }
+    }
+
     /// Takes the votes of a node. They count for the next round where this one is decided.
-    fn votes(&self, node: usize, answers: &[KeyAnswer], calls: &mut Calls) -> Vec<KeyVote> {
+    fn votes(
+        &self,
+        node: usize,
+        part: Range<usize>,
+        answers: &[KeyAnswer],
+        calls: &mut Calls,
+    ) -> Vec<KeyVote> {
         let mut rest = answers;
-        let mut votes = Vec::with_capacity(self.locks.len());
-        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+        let mut votes = Vec::with_capacity(part.len());
+        for (lock, decided) in self.locks[part.clone()].iter().zip(&self.decided[part]) {
             // A lock that stands for several keys has to have all of them.
             let own = rest.split_off(..lock.keys.as_slice().len());
             let own = own.unwrap_or_default().iter().copied();
@@ -300,7 +351,7 @@ impl Renewing {
                 };
                 let valid_until = started.saturating_add(lock.timing.validity);
                 if !lock.ledger().is_extended(valid_until) {
-                    lock.tell_of(Loss::Expired);
+                    lock.log_loss(Loss::Expired);
                     return Duration::ZERO;
                 }
                 for node in self.round.missing(place).iter() {
@@ -350,9 +401,7 @@ impl Operation for Renewing {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         // One command for all nodes, so that backends encode it only once.
-        let command = Command::from(NodeOperation::Extend {
-            entries: Arc::clone(&self.entries),
-        });
+        let command = self.command(0);
         for node in nodes.iter() {
             let within = self.nodes().within(node, self.node_timeout);
             let admission = self.nodes().all[node].admit(now, within);
@@ -385,17 +434,35 @@ impl Operation for Renewing {
         if done.lock.is_some() {
             return settle(done, calls);
         }
-        let votes = match done.key_answers(self.entries.len()) {
-            Ok(answers) => Ok(self.votes(done.node, &answers, calls)),
+        let (node, part) = (done.node, self.parts[done.part].clone());
+        self.partly[node].open -= 1;
+        let vote = match done.key_answers() {
+            Ok(answers) => {
+                let votes = self.votes(node, part.clone(), &answers, calls);
+                for (place, vote) in part.zip(votes) {
+                    self.partly[node].votes[place] = vote;
+                }
+                Ok(())
+            }
             Err(error) => {
                 if error.is_cross_slot() {
                     self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
+                } else if error.is_of_one_key() && part.len() > 1 {
+                    self.halve(node, done.part, calls);
                 }
                 Err(error)
             }
         };
-        self.round.ballots.record(done.node, votes);
-        self.carry_out(calls);
+        if self.partly[node].open == 0 {
+            let votes = &self.partly[node].votes;
+            let has_some = votes.iter().any(Option::is_some);
+            let votes = match vote {
+                Err(error) if !has_some => Err(error),
+                _ => Ok(votes.clone()),
+            };
+            self.round.ballots.record(node, votes);
+            self.carry_out(calls);
+        }
     }
 
     fn pass_time(&mut self, now: Duration, calls: &mut Calls) {

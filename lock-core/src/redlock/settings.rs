@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub(crate) auto_extend: bool,
     pub(crate) extend_interval: Option<Duration>,
     pub(crate) max_hold: Duration,
+    pub(crate) one_key_per_command: bool,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
 }
 
@@ -52,6 +53,7 @@ impl Default for Settings {
             auto_extend: false,
             extend_interval: None,
             max_hold: MAX_HOLD,
+            one_key_per_command: false,
             runtime: None,
         }
     }

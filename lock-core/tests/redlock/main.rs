@@ -14,6 +14,7 @@ mod hold;
 mod input;
 mod logs;
 mod loss;
+mod one_key;
 mod release;
 mod renewal;
 mod runtimes;

@@ -78,6 +78,16 @@ impl World {
             _ => Mark::LostExpired,
         });
         self.note(|| format!("client {}: lost, {loss:?}", hold.client.0));
+        if loss == Loss::ShutDown {
+            if self.clients[hold.client.0].shut_at.is_none() {
+                self.wrong(
+                    "loss",
+                    hold.client,
+                    "it was told of a shutdown that nobody asked for",
+                );
+            }
+            return;
+        }
         if hold.ended_at.is_some_and(|ended| ended < now) {
             return self.wrong("loss", hold.client, "it lost a lock that it had given back");
         }

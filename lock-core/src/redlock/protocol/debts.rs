@@ -52,6 +52,11 @@ impl Debts {
         is_unserved
     }
 
+    /// Returns how many there are, at least. What a task is paying just now counts once.
+    pub(crate) fn count(&self) -> usize {
+        self.queue.len().max(usize::from(self.is_served))
+    }
+
     /// The task that pays them has ended.
     pub(crate) fn leave(&mut self) {
         self.is_served = false;

@@ -32,6 +32,8 @@ pub(crate) struct Ledger {
     behind: NodeSet,
     /// The nodes where a release has taken the key of the held lock, or may have.
     released: NodeSet,
+    /// The nodes that are owed a release.
+    owed: NodeSet,
     /// From when on nodes count that hold the key though they have not granted it.
     settled_at: Duration,
     /// Until when a lock that was won can be relied on. It never goes back.
@@ -189,9 +191,12 @@ impl Ledger {
                 Follow::Nothing
             }
             Err(_) if mutant!(DebtsForgotten) => Follow::Nothing,
-            Err(_) => Follow::Owe {
-                until: now().saturating_add(self.longest_ttl),
-            },
+            Err(_) => {
+                self.owed = self.owed.with(node);
+                Follow::Owe {
+                    until: now().saturating_add(self.longest_ttl),
+                }
+            }
         }
     }
 
@@ -242,10 +247,14 @@ impl Ledger {
         !std::mem::replace(&mut self.is_over, true)
     }
 
-    /// A release of the held lock begins.
-    pub(crate) fn end_by_release(&mut self, now: Duration) {
-        self.ended_in_time |= !self.remaining_at(now).is_zero();
+    /// A release of the held lock begins, or a shutdown is about to begin one. Returns whether it comes
+    /// after the end of the validity: then the lock is lost.
+    pub(crate) fn end_by_release(&mut self, now: Duration) -> bool {
+        let is_held = self.valid_until.is_some() && !self.is_over;
+        let is_in_time = !self.remaining_at(now).is_zero();
+        self.ended_in_time |= is_in_time;
         self.is_over = true;
+        is_held && !is_in_time
     }
 
     /// The attempt failed: only what was granted by now is released. (A mutant alone does that.)
@@ -267,6 +276,11 @@ impl Ledger {
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Returns whether a release is under way that no node has answered or failed to.
+    pub(crate) fn is_being_released(&self) -> bool {
+        self.is_over && self.touched.iter().any(|node| !self.owed.contains(node))
     }
 
     pub(crate) fn touched(&self) -> NodeSet {

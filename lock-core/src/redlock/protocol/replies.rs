@@ -67,7 +67,7 @@ impl KeyAnswer {
     pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
         let answer = match reply {
             Reply::Array(_) => {
-                let answers = Self::read_all(operation, reply, operation.count())?;
+                let answers = Self::read_all(operation, reply)?;
                 answers.into_iter().reduce(Self::worse)
             }
             _ => Self::of(reply),
@@ -83,15 +83,11 @@ impl KeyAnswer {
         }
     }
 
-    /// Reads the reply to an extension of `count` locks.
-    pub(crate) fn read_all(
-        operation: &Operation,
-        reply: &Reply,
-        count: usize,
-    ) -> Result<Vec<Self>, NodeError> {
+    /// Reads the reply about each key of an operation.
+    pub(crate) fn read_all(operation: &Operation, reply: &Reply) -> Result<Vec<Self>, NodeError> {
         let unexpected = || NodeError::unexpected_reply(operation, reply);
         match reply {
-            Reply::Array(items) if items.len() == count => {
+            Reply::Array(items) if items.len() == operation.count() => {
                 let answers = items
                     .iter()
                     .map(|item| Self::of(item).ok_or_else(unexpected));
