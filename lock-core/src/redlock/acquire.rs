@@ -180,7 +180,8 @@ impl<'a> Acquire<'a> {
             _ => Token::generate(&*self.runtime),
         };
         let nodes = &self.engine.nodes;
-        let lock = Acquisition::new(nodes, &self.runtime, &self.plan, now, token);
+        let began = self.engine.settings().beginning(&*self.runtime, now);
+        let lock = Acquisition::new(nodes, &self.runtime, &self.plan, began, token);
         let lock = Arc::new(lock);
         if !mutant!(ShutdownForgetsAttempts) {
             lock.register(&self.engine.registry);
@@ -190,10 +191,13 @@ impl<'a> Acquire<'a> {
             lock.end();
         }
         let acquiring = Acquiring::new(&lock, ask_plan);
-        let mut fan_out = FanOut::new(acquiring, &self.runtime, now);
+        let mut fan_out = FanOut::new(acquiring, &self.runtime, began.now);
         fan_out.decide().await;
-        let now = self.runtime.now();
+        let now = lock.look();
         let mut valid_until = lock.started.saturating_add(lock.timing.validity);
+        if lock.ledger().has_expired() {
+            valid_until = now;
+        }
         if mutant!(ElapsedNotSubtracted) {
             valid_until = now.saturating_add(lock.timing.validity);
         }

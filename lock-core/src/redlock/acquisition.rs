@@ -9,7 +9,7 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use super::node::Nodes;
-use super::protocol::{Debt, Keys, Ledger, Quorum, Renewal, Timing};
+use super::protocol::{Debt, Keys, Ledger, Moment, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
@@ -67,23 +67,26 @@ enum LossState {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(Vec<oneshot::Sender<Infallible>>);
 
+/// How often a task that waits for a loss looks whether the machine was paused.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 impl Acquisition {
     pub(crate) fn new(
         nodes: &Arc<Nodes>,
         runtime: &Arc<dyn Runtime>,
         plan: &Plan,
-        now: Duration,
+        began: Moment,
         token: Token,
     ) -> Self {
         let has_several = plan.keys.as_slice().len() > 1;
-        let ledger = Ledger::new(has_several, plan.timing.ttl.as_duration());
+        let ledger = Ledger::new(has_several, plan.timing.ttl.as_duration(), began);
         Self {
             nodes: Arc::clone(nodes),
             runtime: Arc::clone(runtime),
             keys: plan.keys.clone(),
             token,
             timing: plan.timing,
-            started: now,
+            started: began.now,
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
             loss: Mutex::new(LossState::Untold(Waiters::default())),
@@ -156,7 +159,14 @@ impl Acquisition {
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        self.remaining_at(self.runtime.now())
+        self.remaining_at(self.look())
+    }
+
+    /// Returns the present. If the machine was paused, the validity ends.
+    pub(crate) fn look(&self) -> Duration {
+        let present = self.nodes.settings.moment(&*self.runtime);
+        self.ledger().look(present, self.timing.longest_pause());
+        present.now
     }
 
     /// From now on nothing may be set, and late grants are released. Returns whether it was not over
@@ -229,7 +239,7 @@ impl Acquisition {
                 LossState::Untold(waiters) => waiters.add(),
                 LossState::Told(loss) => return *loss,
             };
-            let now = self.runtime.now();
+            let now = self.look();
             let left = {
                 let mut ledger = self.ledger();
                 let left = ledger.remaining_at(now);
@@ -251,8 +261,12 @@ impl Acquisition {
                 true => self.timing.node_timeout / 2,
                 false => Duration::ZERO,
             };
-            // It may have been extended when this time is over.
-            select(told, self.runtime.sleep(left + late)).await;
+            // It may have been extended when this time is over, or the machine was paused meanwhile.
+            let pause = match self.nodes.settings.notice_pauses {
+                true => (left + late).min(LOOK_EVERY),
+                false => left + late,
+            };
+            select(told, self.runtime.sleep(pause)).await;
         }
     }
 

@@ -169,6 +169,17 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Whether a lock ends when the wall clock says that the machine was paused while it was held: when it
+    /// has run ahead of the monotonic clock by more than the larger of 500 ms and the allowance for drift,
+    /// since the lock was acquired or extended. The clocks of a virtual machine stand still while it is
+    /// paused, and its locks expire; only the wall clock is set right afterwards, and until that has
+    /// happened nothing can tell. A wall clock that is set forward costs a lock, but never grants one.
+    /// Switch it off where the wall clock is unfit. Defaults to on.
+    pub fn notice_pauses(mut self, notice: bool) -> Self {
+        self.settings.notice_pauses = notice;
+        self
+    }
+
     /// Whether no command is to have more than one key: several resources are locked one after the other,
     /// and each lock is extended by a command of its own. For proxies that shard: they send a script to
     /// the server of its first key, all keys with it, and nobody says that the others belong elsewhere.

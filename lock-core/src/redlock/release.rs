@@ -126,7 +126,7 @@ struct Release {
 
 impl Release {
     fn start(lock: &Arc<Acquisition>) -> Self {
-        let now = lock.runtime.now();
+        let now = lock.look();
         lock.end_by_release(now);
         let releasing = Releasing::new(lock);
         Self {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -19,7 +18,8 @@ use super::extend::set_again;
 use super::fanout::{FanOut, Operation, Rest};
 use super::node::Nodes;
 use super::protocol::{
-    Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, Renewal, RenewalRound, Step, slot,
+    Admission, ExtendVerdict, KeyAnswer, KeyVote, Moment, NodeSet, Renewal, RenewalRound, Step,
+    slot,
 };
 use super::release::settle;
 use super::renewals::Renewable;
@@ -165,14 +165,14 @@ impl Drop for Renewer {
 
 /// Extends the locks once, and sees to it that each is extended again when it is due.
 async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Arc<Acquisition>>) {
-    let started = runtime.now();
+    let began = engine.settings().beginning(&*runtime, runtime.now());
     // Nothing is sent for what has ended: it would only keep others out.
-    locks.retain(|lock| is_held(lock, started));
+    locks.retain(|lock| is_held(lock));
     if locks.is_empty() {
         return;
     }
-    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, started);
-    let mut fan_out = FanOut::new(renewing, &runtime, started);
+    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, began);
+    let mut fan_out = FanOut::new(renewing, &runtime, began.now);
     fan_out.decide().await;
     fan_out.operation.trace();
     // Late answers count for the next round.
@@ -180,8 +180,8 @@ async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Ar
 }
 
 /// Returns whether the lock is held still; the loss of one that has run out is told.
-fn is_held(lock: &Acquisition, now: Duration) -> bool {
-    if !lock.remaining_at(now).is_zero() || mutant!(RenewalRevives) {
+fn is_held(lock: &Acquisition) -> bool {
+    if !lock.remaining().is_zero() || mutant!(RenewalRevives) {
         return true;
     }
     let is_over = lock.is_over();
@@ -199,9 +199,9 @@ struct Renewing {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
     locks: Vec<Arc<Acquisition>>,
-    /// The locks of each command. The first one has all; a node that refuses one for the sake of some
-    /// key gets two of half the locks.
-    parts: Vec<Range<usize>>,
+    /// The locks of each command, by their places. The first one has all; a node that refuses one for the
+    /// sake of some key gets two of half the locks.
+    parts: Vec<Vec<usize>>,
     /// What each node has said so far, while it has more parts to answer.
     partly: Vec<Partly>,
     round: RenewalRound,
@@ -209,7 +209,7 @@ struct Renewing {
     decided: Vec<Option<Duration>>,
     /// The first node of a cluster has refused keys of several slots: they are tried again at once.
     is_refused: bool,
-    started: Duration,
+    began: Moment,
     node_timeout: Duration,
 }
 
@@ -226,7 +226,7 @@ impl Renewing {
         engine: Arc<Engine>,
         runtime: Arc<dyn Runtime>,
         locks: Vec<Arc<Acquisition>>,
-        started: Duration,
+        began: Moment,
     ) -> Self {
         let partly = Partly {
             votes: vec![None; locks.len()],
@@ -235,14 +235,14 @@ impl Renewing {
         Self {
             decided: vec![None; locks.len()],
             is_refused: false,
-            parts: vec![0..locks.len()],
+            parts: vec![(0..locks.len()).collect()],
             partly: vec![partly; engine.nodes.all.len()],
             round: RenewalRound::new(engine.nodes.quorum()),
             node_timeout: locks[0].timing.node_timeout,
             engine,
             runtime,
             locks,
-            started,
+            began,
         }
     }
 
@@ -252,7 +252,7 @@ impl Renewing {
 
     fn trace(&self) {
         let extended = |until: &&Option<Duration>| until.is_some_and(|until| !until.is_zero());
-        let took = self.runtime.now().saturating_sub(self.started);
+        let took = self.runtime.now().saturating_sub(self.began.now);
         trace::renewed(
             self.locks.len(),
             self.decided.iter().filter(extended).count(),
@@ -260,44 +260,39 @@ impl Renewing {
         );
     }
 
-    /// The command that extends the locks of a part.
-    fn command(&self, part: usize) -> Command {
-        let entries = |lock: &Arc<Acquisition>| {
+    /// The command that extends these locks.
+    fn command(&self, places: &[usize]) -> Command {
+        let entries = |place: &usize| {
+            let lock = &self.locks[*place];
             let ttl = lock.timing.ttl;
             lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
         };
-        let locks = self.locks[self.parts[part].clone()].iter();
         Command::from(NodeOperation::Extend {
-            entries: locks.flat_map(entries).collect(),
+            entries: places.iter().flat_map(entries).collect(),
         })
     }
 
     /// Has a node asked once more for the locks of a part that it has refused, by two commands.
     fn halve(&mut self, node: usize, part: usize, calls: &mut Calls) {
-        let Range { start, end } = self.parts[part].clone();
-        let middle = start + (end - start) / 2;
-        for half in [start..middle, middle..end] {
-            self.parts.push(half);
-            let part = self.parts.len() - 1;
+        let mut places = self.parts[part].clone();
+        // Nothing is sent for what has ended meanwhile.
+        places.retain(|place| !self.locks[*place].ledger().is_over());
+        let (one, other) = places.split_at(places.len() / 2);
+        for half in [one, other].into_iter().filter(|half| !half.is_empty()) {
             calls.push(Call {
-                part,
-                ..Call::other(self.nodes(), node, self.command(part), self.node_timeout)
+                part: self.parts.len(),
+                ..Call::other(self.nodes(), node, self.command(half), self.node_timeout)
             });
+            self.parts.push(half.to_vec());
             self.partly[node].open += 1;
         }
     }
 
-    /// Takes the votes of a node. They count for the next round where this one is decided.
-    fn votes(
-        &self,
-        node: usize,
-        part: Range<usize>,
-        answers: &[KeyAnswer],
-        calls: &mut Calls,
-    ) -> Vec<KeyVote> {
+    /// Takes the answers of a node about a part. They count for the next round where this one is decided.
+    fn take_votes(&mut self, node: usize, part: usize, answers: &[KeyAnswer], calls: &mut Calls) {
         let mut rest = answers;
-        let mut votes = Vec::with_capacity(part.len());
-        for (lock, decided) in self.locks[part.clone()].iter().zip(&self.decided[part]) {
+        for place in self.parts[part].clone() {
+            let (lock, decided) = (&self.locks[place], self.decided[place]);
             // A lock that stands for several keys has to have all of them.
             let own = rest.split_off(..lock.keys.as_slice().len());
             let own = own.unwrap_or_default().iter().copied();
@@ -305,18 +300,18 @@ impl Renewing {
                 break;
             };
             let now = match decided {
-                None => self.started,
+                None => self.began.now,
                 Some(_) => self.runtime.now(),
             };
             let counts = lock.ledger().extend_answered(node, answer, now);
-            votes.push((answer != KeyAnswer::Ours || counts).then_some(answer));
+            let vote = (answer != KeyAnswer::Ours || counts).then_some(answer);
+            self.partly[node].votes[place] = vote;
             if answer == KeyAnswer::Missing
                 && let Some(valid_until) = decided.filter(|until| !until.is_zero())
             {
                 set_again(lock, node, lock.timing, valid_until, calls);
             }
         }
-        votes
     }
 
     /// Carries out the verdicts that are certain by now.
@@ -333,31 +328,34 @@ impl Renewing {
     /// Carries one verdict out. Returns until when the lock is ours by it.
     fn conclude(&self, place: usize, verdict: ExtendVerdict, calls: &mut Calls) -> Duration {
         let lock = &self.locks[place];
-        let now = self.runtime.now();
+        let now = lock.look();
         let Some(renewed) = lock.renewed() else {
             return Duration::ZERO;
         };
         // What ended meanwhile is not revived.
         let left = lock.remaining_at(now);
         if left.is_zero() && !mutant!(RenewalRevives) {
-            is_held(lock, now);
+            is_held(lock);
             return Duration::ZERO;
         }
         match verdict {
             ExtendVerdict::Extended => {
                 let started = match mutant!(RenewalFromReplies) {
                     true => now,
-                    false => self.started,
+                    false => self.began.now,
                 };
                 let valid_until = started.saturating_add(lock.timing.validity);
-                if !lock.ledger().is_extended(valid_until) {
+                if !lock.ledger().is_extended(self.began, valid_until) {
                     lock.log_loss(Loss::Expired);
                     return Duration::ZERO;
                 }
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }
-                self.put(lock, self.started.saturating_add(renewed.renewal.interval));
+                self.put(
+                    lock,
+                    self.began.now.saturating_add(renewed.renewal.interval),
+                );
                 valid_until
             }
             ExtendVerdict::Lost => {
@@ -401,7 +399,7 @@ impl Operation for Renewing {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         // One command for all nodes, so that backends encode it only once.
-        let command = self.command(0);
+        let command = self.command(&self.parts[0]);
         for node in nodes.iter() {
             let within = self.nodes().within(node, self.node_timeout);
             let admission = self.nodes().all[node].admit(now, within);
@@ -434,25 +432,19 @@ impl Operation for Renewing {
         if done.lock.is_some() {
             return settle(done, calls);
         }
-        let (node, part) = (done.node, self.parts[done.part].clone());
+        let (node, part) = (done.node, done.part);
         self.partly[node].open -= 1;
-        let vote = match done.key_answers() {
-            Ok(answers) => {
-                let votes = self.votes(node, part.clone(), &answers, calls);
-                for (place, vote) in part.zip(votes) {
-                    self.partly[node].votes[place] = vote;
-                }
-                Ok(())
+        let vote = done.key_answers();
+        match &vote {
+            Ok(answers) => self.take_votes(node, part, answers, calls),
+            Err(error) if error.is_cross_slot() => {
+                self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
             }
-            Err(error) => {
-                if error.is_cross_slot() {
-                    self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
-                } else if error.is_of_one_key() && part.len() > 1 {
-                    self.halve(node, done.part, calls);
-                }
-                Err(error)
+            Err(error) if error.is_of_one_key() && self.parts[part].len() > 1 => {
+                self.halve(node, part, calls);
             }
-        };
+            Err(_) => {}
+        }
         if self.partly[node].open == 0 {
             let votes = &self.partly[node].votes;
             let has_some = votes.iter().any(Option::is_some);
@@ -486,7 +478,7 @@ impl Drop for Renewing {
         // The runtime ended in the middle of the round: what is undecided is due again.
         for (lock, decided) in self.locks.iter().zip(&self.decided) {
             if decided.is_none() {
-                self.put(lock, self.started);
+                self.put(lock, self.began.now);
             }
         }
     }

@@ -1,13 +1,16 @@
 //! What a lock was built with, and what a request makes of it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::protocol::{Keys, Quorum, Renewal, Timing, WaitPolicy};
+use super::protocol::{Keys, Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};
+
+/// Both clocks are read in less time, unless the thread was interrupted.
+const READ_WITHIN: Duration = Duration::from_millis(50);
 
 /// The settings of one lock.
 #[derive(Clone, Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) extend_interval: Option<Duration>,
     pub(crate) max_hold: Duration,
     pub(crate) one_key_per_command: bool,
+    pub(crate) notice_pauses: bool,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
 }
 
@@ -54,6 +58,7 @@ impl Default for Settings {
             extend_interval: None,
             max_hold: MAX_HOLD,
             one_key_per_command: false,
+            notice_pauses: true,
             runtime: None,
         }
     }
@@ -145,6 +150,28 @@ impl Settings {
             Some(runtime) => Arc::clone(runtime),
             None => runtime::ambient(),
         }
+    }
+
+    /// The present. The wall clock is read first: time that passes in between is no pause.
+    pub(crate) fn moment(&self, runtime: &dyn Runtime) -> Moment {
+        let wall = || runtime.system_time().duration_since(UNIX_EPOCH);
+        let wall = self.notice_pauses.then(|| wall().unwrap_or_default());
+        let now = runtime.now();
+        Moment { now, wall }
+    }
+
+    /// The present as the beginning of a validity, when the clock showed `before` just now. A thread that
+    /// loses the processor between the clocks reads them again, or that would look like a pause.
+    pub(crate) fn beginning(&self, runtime: &dyn Runtime, before: Duration) -> Moment {
+        let mut before = before;
+        for _ in 0..3 {
+            let moment = self.moment(runtime);
+            if moment.now.saturating_sub(before) < READ_WITHIN {
+                return moment;
+            }
+            before = moment.now;
+        }
+        self.moment(runtime)
     }
 
     /// The key of a resource: the prefix and then the resource, byte for byte.

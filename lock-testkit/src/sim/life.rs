@@ -112,7 +112,8 @@ impl World {
         let since = now.saturating_sub(ttl / 2);
         let is_renewed = attempt.extends_until.is_some_and(|until| until > now);
         let was_paused = self.clients[hold.client.0].paused_until >= since;
-        if !is_renewed || was_paused || self.ledger.clocks_failed {
+        let wall_jumped = self.clients[hold.client.0].wall_set_at >= now.saturating_sub(ttl);
+        if !is_renewed || was_paused || wall_jumped || self.ledger.clocks_failed {
             return;
         }
         let attempt = attempt.clone();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AcquireAnswer, KeyAnswer, NodeSet};
+use super::{AcquireAnswer, KeyAnswer, Moment, NodeSet};
 use crate::node::{NodeError, NodeErrorKind};
 
 /// How long a command that sets a key leaves the key unsettled when its answer did not come: the
@@ -38,6 +38,8 @@ pub(crate) struct Ledger {
     settled_at: Duration,
     /// Until when a lock that was won can be relied on. It never goes back.
     valid_until: Option<Duration>,
+    /// When the validity began.
+    began: Moment,
     /// Until when a release keeps the keys.
     hold_until: Duration,
     /// The longest ttl that any key was given.
@@ -64,9 +66,10 @@ pub(crate) enum Follow {
 
 impl Ledger {
     /// Of an attempt to set one key, or several, for this long.
-    pub(crate) fn new(has_several: bool, ttl: Duration) -> Self {
+    pub(crate) fn new(has_several: bool, ttl: Duration, began: Moment) -> Self {
         Self {
             has_several,
+            began,
             longest_ttl: ttl,
             ..Self::default()
         }
@@ -200,6 +203,15 @@ impl Ledger {
         }
     }
 
+    /// Looks at both clocks. If the machine was paused for longer than this since the validity began, it
+    /// ends now: its true end may have passed meanwhile.
+    pub(crate) fn look(&mut self, present: Moment, longest_pause: Duration) {
+        if present.paused_since(self.began) > longest_pause {
+            self.valid_until = self.valid_until.min(Some(present.now));
+            self.has_expired = true;
+        }
+    }
+
     /// A quorum granted the lock at `now`. Returns whether it is held: not if it ended meanwhile, by
     /// a shutdown.
     pub(crate) fn is_won(&mut self, now: Duration, valid_until: Duration, hold: Duration) -> bool {
@@ -229,11 +241,14 @@ impl Ledger {
     /// A quorum extended the lock. Returns `false` if its holder was told meanwhile that the validity
     /// has ended: nothing revives it then.
     #[must_use]
-    pub(crate) fn is_extended(&mut self, valid_until: Duration) -> bool {
+    pub(crate) fn is_extended(&mut self, began: Moment, valid_until: Duration) -> bool {
         if self.has_expired && !mutant!(RenewalRevives) {
             return false;
         }
-        self.valid_until = self.valid_until.max(Some(valid_until));
+        if self.valid_until <= Some(valid_until) {
+            self.valid_until = Some(valid_until);
+            self.began = began;
+        }
         true
     }
 
@@ -272,6 +287,11 @@ impl Ledger {
 
     pub(crate) fn held_until(&self) -> Duration {
         self.hold_until
+    }
+
+    /// Returns whether the validity was said to have ended.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.has_expired
     }
 
     pub(crate) fn is_over(&self) -> bool {

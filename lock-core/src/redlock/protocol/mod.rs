@@ -26,5 +26,5 @@ pub(crate) use release::{ReleaseRound, ReleaseVerdict};
 pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
 pub(crate) use replies::{AcquireAnswer, Holder, KeyAnswer};
 pub(crate) use retries::{AskPlan, Next, ReportHolder, Retries, WaitPolicy};
-pub(crate) use timing::Timing;
+pub(crate) use timing::{Moment, Timing};
 pub(crate) use votes::{Ballots, NodeSet, Quorum, Standing, Step, Tally};

@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 /// The handle does not keep the runtime alive.
 ///
 /// - `now` is tokio's clock, which a test may pause and advance, plus the time for which the system
-///   was suspended, where the platform can tell.
+///   was suspended, where the platform can tell. `system_time` goes along with a paused clock.
 /// - `sleep` is tokio's timer (rounded up to milliseconds) if its future is polled inside the
 ///   runtime. Polled elsewhere, it runs on the timer of the thread runtime, in real time even when
 ///   tokio's clock is paused. A sleep of more than 30 years never ends.
@@ -90,7 +90,15 @@ impl Runtime for TokioRuntime {
     }
 
     fn system_time(&self) -> SystemTime {
-        SystemTime::now()
+        let real = std::time::Instant::now();
+        let shown = self.instant().into_std();
+        let wall = SystemTime::now();
+        // A paused clock takes the wall clock along.
+        let moved = match shown.checked_duration_since(real) {
+            Some(ahead) => wall.checked_add(ahead),
+            None => wall.checked_sub(real - shown),
+        };
+        moved.unwrap_or(wall)
     }
 
     fn random(&self) -> [u8; 16] {
