@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::protocol::{Keys, Quorum, Renewal, Timing, WaitPolicy};
+use super::protocol::{Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
+use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};

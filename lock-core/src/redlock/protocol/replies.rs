@@ -112,15 +112,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::{NodeErrorKind, Token};
+    use crate::node::{Keys, NodeErrorKind, Token};
     use crate::ttl::Ttl;
 
     fn operation() -> Operation {
-        Operation::Acquire {
-            key: Arc::from(*b"k"),
-            token: Token::from_random([0; 16]),
-            ttl: Ttl::MIN,
-        }
+        Keys::One(Arc::from(*b"k")).acquire(Token::from_random([0; 16]), Ttl::MIN, true)
     }
 
     fn refused(token: Option<&[u8]>, ttl: Option<u64>) -> AcquireAnswer {
