@@ -9,12 +9,12 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use super::node::Nodes;
-use super::protocol::{Debt, Keys, Ledger, Moment, Quorum, Renewal, Timing};
+use super::protocol::{Debt, Ledger, Moment, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
-use crate::node::{Command, Token};
+use crate::node::{Command, Keys, Token};
 use crate::runtime::Runtime;
 use crate::sync::locked;
 use crate::trace;

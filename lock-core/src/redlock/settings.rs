@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::protocol::{Keys, Moment, Quorum, Renewal, Timing, WaitPolicy};
+use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
+use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, Runtime};

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Keys;
-use crate::node::Token;
+use crate::node::{Keys, Token};
 
 /// A release that must be sent again: the key may still hold the token at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::redlock::protocol::Holder;
+use crate::inspection::LockKey;
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(30);
@@ -8,7 +8,7 @@ type Answer = Result<AcquireAnswer, NodeError>;
 
 fn refused() -> Answer {
     let token = Some(b"other".to_vec());
-    Ok(AcquireAnswer::Refused(Some(Holder { token, ttl: None })))
+    Ok(AcquireAnswer::Refused(Some(LockKey { token, ttl: None })))
 }
 
 fn broken<T>() -> Result<T, NodeError> {
