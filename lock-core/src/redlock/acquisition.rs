@@ -11,7 +11,7 @@ use futures::future::select;
 use super::node::Nodes;
 use super::protocol::{Debt, Ledger, Moment, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
-use super::renewals::{Renewable, Renewals, Renewed};
+use super::renewals::{Home, Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
 use crate::node::{Command, Keys, Token};
@@ -30,6 +30,8 @@ pub(crate) struct Acquisition {
     pub(crate) keys: Keys,
     pub(crate) token: Token,
     pub(crate) timing: Timing,
+    /// Where it lives.
+    pub(crate) home: Home,
     /// Before the first send.
     pub(crate) started: Duration,
     ledger: Mutex<Ledger>,
@@ -86,6 +88,7 @@ impl Acquisition {
             keys: plan.keys.clone(),
             token,
             timing: plan.timing,
+            home: nodes.settings.home(),
             started: began.now,
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
@@ -103,17 +106,11 @@ impl Acquisition {
         self.registration.get_or_init(|| registry.add(self, random));
     }
 
-    /// Has it extended automatically. Returns whether nobody serves the queue, which the caller has
-    /// to see to.
-    #[must_use]
-    pub(crate) fn renew(
-        self: &Arc<Self>,
-        renewals: &Arc<Renewals<Self>>,
-        renewal: Renewal,
-    ) -> bool {
+    /// Has it extended automatically.
+    pub(crate) fn renew(self: &Arc<Self>, renewals: &Arc<Renewals<Self>>, renewal: Renewal) {
         let entry = || Box::new(renewals.entry(renewal, self.started));
         self.renewed.get_or_init(entry);
-        renewals.put(self, self.started.saturating_add(renewal.interval))
+        renewals.put(self, self.started.saturating_add(renewal.interval), 0);
     }
 
     pub(crate) fn quorum(&self) -> Quorum {
@@ -278,7 +275,8 @@ impl Acquisition {
         self.is_scoped.load(Ordering::SeqCst)
     }
 
-    fn stop_renewal(&self) {
+    /// It is not extended automatically any more.
+    pub(crate) fn stop_renewal(&self) {
         if let Some(renewed) = self.renewed.get()
             && !mutant!(RenewalOutlivesRelease)
         {

@@ -22,7 +22,7 @@ use super::protocol::{
     slot,
 };
 use super::release::settle;
-use super::renewals::Renewable;
+use super::renewals::{Due, Home, Renewable};
 use crate::error::Loss;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Runtime};
@@ -30,23 +30,25 @@ use crate::trace;
 
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
-    if lock.renew(&engine.renewals, renewal) {
-        serve(engine, &lock.runtime);
-    }
+    lock.renew(&engine.renewals, renewal);
+    serve(engine, &lock.runtime, lock.home);
 }
 
 /// Goes on where a runtime ended.
 pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
-    if engine.renewals.take_over_if_unserved() {
-        serve(engine, runtime);
-    }
+    serve(engine, runtime, engine.settings().home());
 }
 
-fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+/// Sees to it that what is to be extended is extended on this runtime, if not elsewhere before.
+fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, home: Home) {
+    if !engine.renewals.take_over(home) {
+        return;
+    }
     let was_taken = Arc::new(AtomicBool::new(false));
     let renewer = Renewer {
         engine: Arc::clone(engine),
         runtime: Arc::clone(runtime),
+        home,
         rounds: FuturesUnordered::new(),
         timer: None,
         is_done: false,
@@ -56,10 +58,11 @@ fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
     was_taken.store(true, Ordering::SeqCst);
 }
 
-/// The one task that extends the locks of a `Redlock`. It ends when there are none.
+/// The task on one runtime that extends the locks of a `Redlock`. It ends when there are none.
 struct Renewer {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
+    home: Home,
     rounds: FuturesUnordered<BoxFuture<'static, ()>>,
     timer: Option<(Duration, BoxFuture<'static, ()>)>,
     /// It has left the queue: another task may serve it by now.
@@ -90,7 +93,7 @@ impl Renewer {
 
     /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it, or a
     /// single one.
-    fn by_command(&self, locks: Vec<Arc<Acquisition>>) -> Vec<Vec<Arc<Acquisition>>> {
+    fn by_command(&self, locks: Vec<Due<Acquisition>>) -> Vec<Vec<Due<Acquisition>>> {
         if self.engine.settings().one_key_per_command {
             return locks.into_iter().map(|lock| vec![lock]).collect();
         }
@@ -99,7 +102,8 @@ impl Renewer {
         }
         let mut slots = BTreeMap::<u16, Vec<_>>::new();
         for lock in locks {
-            slots.entry(slot(lock.keys.first())).or_default().push(lock);
+            let slot = slot(lock.item.keys.first());
+            slots.entry(slot).or_default().push(lock);
         }
         slots.into_values().collect()
     }
@@ -107,21 +111,11 @@ impl Renewer {
     /// Ready with whether all is done, or when there may be something to do.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         while let Poll::Ready(Some(())) = self.rounds.poll_next_unpin(cx) {}
-        // Wakers are foreign code, which must not run under the mutex.
-        let waker = cx.waker().clone();
-        let (due, before) = {
-            let mut queue = self.engine.renewals.queue();
-            let due = queue.first_due();
-            if due.is_none() && self.rounds.is_empty() {
-                queue.is_served = false;
-                self.is_done = true;
-                return Poll::Ready(true);
-            }
-            (due, queue.waker.replace(waker))
-        };
-        drop(before);
-        let Some(due) = due else {
-            return Poll::Pending;
+        let may_end = self.rounds.is_empty();
+        let renewals = &self.engine.renewals;
+        let Some(due) = renewals.wait(self.home, cx.waker().clone(), may_end) else {
+            self.is_done = true;
+            return Poll::Ready(true);
         };
         if self.timer.as_ref().is_none_or(|(until, _)| *until != due) {
             let left = due.saturating_sub(self.runtime.now());
@@ -141,37 +135,29 @@ impl Drop for Renewer {
         if self.is_done {
             return;
         }
-        // Its runtime ended. Another lock's goes on, or the next use of the `Redlock`.
-        let (waker, waiting) = {
-            let mut queue = self.engine.renewals.queue();
-            queue.is_served = false;
-            // If the runtime did not even take it, the caller of `spawn` goes on.
-            let waiting = match self.was_taken.load(Ordering::SeqCst) {
-                true => queue.all(),
-                false => Vec::new(),
-            };
-            (queue.waker.take(), waiting)
-        };
+        // Its runtime ended. That of another lock goes on, or the next use of the `Redlock`.
+        let waiting = self.engine.renewals.leave(self.home);
         self.engine.nodes.leave_work();
-        drop(waker);
-        for lock in waiting {
-            if !self.engine.renewals.take_over_if_unserved() {
-                return;
+        // If the runtime did not even take it, the caller of `spawn` goes on.
+        if self.was_taken.load(Ordering::SeqCst) {
+            for lock in waiting.into_iter().filter(|lock| lock.home != self.home) {
+                serve(&self.engine, &lock.runtime, lock.home);
             }
-            serve(&self.engine, &lock.runtime);
         }
     }
 }
 
 /// Extends the locks once, and sees to it that each is extended again when it is due.
-async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Arc<Acquisition>>) {
+async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, due: Vec<Due<Acquisition>>) {
     let began = engine.settings().beginning(&*runtime, runtime.now());
     // Nothing is sent for what has ended: it would only keep others out.
-    locks.retain(|lock| is_held(lock));
+    let due = due.into_iter().filter(|due| is_held(&due.item));
+    let due = due.map(|due| (due.item, due.round));
+    let (locks, numbers) = due.unzip::<_, _, Vec<_>, Vec<_>>();
     if locks.is_empty() {
         return;
     }
-    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, began);
+    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, numbers, began);
     let mut fan_out = FanOut::new(renewing, &runtime, began.now);
     fan_out.decide().await;
     fan_out.operation.trace();
@@ -191,6 +177,7 @@ fn is_held(lock: &Acquisition) -> bool {
     if !is_over {
         lock.log_loss(Loss::Expired);
     }
+    lock.stop_renewal();
     false
 }
 
@@ -199,6 +186,8 @@ struct Renewing {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
     locks: Vec<Arc<Acquisition>>,
+    /// Which round this is for each of them.
+    numbers: Vec<u64>,
     /// The locks of each command, by their places. The first one has all; a node that refuses one for the
     /// sake of some key gets two of half the locks.
     parts: Vec<Vec<usize>>,
@@ -226,6 +215,7 @@ impl Renewing {
         engine: Arc<Engine>,
         runtime: Arc<dyn Runtime>,
         locks: Vec<Arc<Acquisition>>,
+        numbers: Vec<u64>,
         began: Moment,
     ) -> Self {
         let partly = Partly {
@@ -242,6 +232,7 @@ impl Renewing {
             engine,
             runtime,
             locks,
+            numbers,
             began,
         }
     }
@@ -347,13 +338,14 @@ impl Renewing {
                 let valid_until = started.saturating_add(lock.timing.validity);
                 if !lock.ledger().is_extended(self.began, valid_until) {
                     lock.log_loss(Loss::Expired);
+                    lock.stop_renewal();
                     return Duration::ZERO;
                 }
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }
                 self.put(
-                    lock,
+                    place,
                     self.began.now.saturating_add(renewed.renewal.interval),
                 );
                 valid_until
@@ -363,23 +355,23 @@ impl Renewing {
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable if self.is_refused => {
-                self.put(lock, now);
+                self.put(place, now);
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable => {
                 let retry_at = renewed.renewal.retry_at(now, left, self.node_timeout);
-                if let Some(at) = retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
-                    self.put(lock, at);
+                match retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
+                    Some(at) => self.put(place, at),
+                    None => lock.stop_renewal(),
                 }
                 Duration::ZERO
             }
         }
     }
 
-    fn put(&self, lock: &Arc<Acquisition>, due: Duration) {
-        if self.engine.renewals.put(lock, due) {
-            serve(&self.engine, &lock.runtime);
-        }
+    fn put(&self, place: usize, due: Duration) {
+        let renewals = &self.engine.renewals;
+        renewals.put(&self.locks[place], due, self.numbers[place]);
     }
 }
 
@@ -476,9 +468,9 @@ impl Operation for Renewing {
 impl Drop for Renewing {
     fn drop(&mut self) {
         // The runtime ended in the middle of the round: what is undecided is due again.
-        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+        for (place, decided) in self.decided.iter().enumerate() {
             if decided.is_none() {
-                self.put(lock, self.began.now);
+                self.put(place, self.began.now);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::error::{BuildError, InvalidInput};
 use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
-use crate::runtime::{self, Runtime};
+use crate::runtime::{self, AmbientId, Runtime};
 
 /// Both clocks are read in less time, unless the thread was interrupted.
 const READ_WITHIN: Duration = Duration::from_millis(50);
@@ -143,6 +143,11 @@ impl Settings {
             retry: options.retry.unwrap_or(self.retry),
             give_up_when_held: options.fail_if_held,
         }
+    }
+
+    /// Where what a caller acquires lives.
+    pub(crate) fn home(&self) -> Option<AmbientId> {
+        self.runtime.is_none().then(AmbientId::current)
     }
 
     /// The runtime that was set, or the one that the caller runs on.
