@@ -2,6 +2,7 @@
 
 mod acquire;
 mod acquisition;
+mod backlog;
 mod builder;
 mod calls;
 mod debts;

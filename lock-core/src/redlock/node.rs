@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::backlog::Backlog;
 use super::protocol::{Admission, Debts, Health, Quorum, Timing};
 use super::settings::Settings;
 use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
@@ -150,6 +151,8 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
+    /// Releases of guards that were dropped.
+    pub(crate) releases: Arc<Backlog>,
     /// A task that worked in the background ended with its runtime, and what it left waits for another.
     left_work: AtomicBool,
 }
@@ -159,6 +162,7 @@ impl Nodes {
         Self {
             all: all.into(),
             settings,
+            releases: Arc::default(),
             left_work: AtomicBool::new(false),
         }
     }

@@ -41,8 +41,11 @@ pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
         }
         *state = ReleaseState::Running(Waiters::default());
     }
-    // Dropped, it goes on in the background.
-    drop(Release::start(lock));
+    let release = Release::start(lock);
+    lock.nodes.releases.run(&lock.runtime, async move {
+        // What it comes to is told to those who wait for it.
+        release.run(true).await.ok();
+    });
 }
 
 /// The lock is no longer for its guard to release. Returns `false` if its release has begun.
