@@ -109,6 +109,11 @@ pub(crate) fn suspect(node: &str, within: Duration) {
     tracing::debug!(target: "lock_core", node, within_us = micros(within), "node is suspect");
 }
 
+/// Two nodes that are one server.
+pub(crate) fn twin(node: &str, other: &str) {
+    tracing::warn!(target: "lock_core", node, other, "node is the same server as another");
+}
+
 pub(crate) fn answers_again(node: &str) {
     tracing::debug!(target: "lock_core", node, "node answers again");
 }

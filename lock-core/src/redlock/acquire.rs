@@ -23,7 +23,7 @@ use super::settings::Plan;
 use super::{debts, renew};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
-use crate::node::{Command, NodeError, Token};
+use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
@@ -208,6 +208,7 @@ impl<'a> Acquire<'a> {
         let hold = self.plan.hold_at_least;
         if verdict == Verdict::Won && lock.ledger().is_won(now, valid_until, hold) {
             fan_out.operation.is_decided = true;
+            fan_out.add(|acquiring, calls| acquiring.inspect_refusals(calls));
             if let Some(renewal) = self.plan.renewal {
                 renew::start(self.engine, &lock, renewal);
             }
@@ -336,6 +337,18 @@ impl Acquiring {
             ReportHolder::Nowhere => false,
             ReportHolder::AtAnchor => self.anchor == Some(node),
             ReportHolder::Everywhere => true,
+        }
+    }
+
+    /// The lock is won: asks the nodes that have refused it whose key they have. If it is ours, though
+    /// nothing but a plain `SET` was sent, such a node is the same server as one that has granted it.
+    fn inspect_refusals(&self, calls: &mut Calls) {
+        let lock = &self.lock;
+        let Keys::One(key) = &lock.keys else { return };
+        for node in self.round.refused().iter() {
+            let key = Arc::clone(key);
+            let command = Command::from(NodeOperation::Inspect { key });
+            calls.push(Call::of_lock(lock, node, Purpose::Inspect, command));
         }
     }
 

@@ -12,7 +12,8 @@ use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
-use super::protocol::{AcquireAnswer, KeyAnswer};
+use super::protocol::{AcquireAnswer, KeyAnswer, inspected};
+use crate::inspection::LockKey;
 use crate::node::{Command, NodeError, Reply};
 use crate::runtime::BoxFuture;
 
@@ -24,6 +25,8 @@ pub(crate) enum Purpose {
     Heal,
     Extend,
     Release,
+    /// Asks a node that has refused the lock which one it has.
+    Inspect,
     /// Asks about a key, or about many locks at once. It changes nothing for the lock it belongs to, if any.
     Other,
 }
@@ -136,6 +139,12 @@ impl Done {
     pub(crate) fn key_answer(&self) -> Result<KeyAnswer, NodeError> {
         let reply = self.result.clone()?;
         KeyAnswer::read(self.command.operation(), &reply)
+    }
+
+    /// What a node that was inspected has.
+    pub(crate) fn inspected(&self) -> Result<Option<LockKey>, NodeError> {
+        let reply = self.result.clone()?;
+        inspected(self.command.operation(), &reply)
     }
 
     /// The answers to an extension of several locks, one for each key.

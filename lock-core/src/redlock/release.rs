@@ -88,6 +88,15 @@ pub(crate) fn settle(done: Done, calls: &mut Calls) {
             let answer = done.key_answer();
             lock.ledger().release_answered(done.node, &answer, now)
         }
+        Purpose::Inspect => {
+            let found = done.inspected().ok().flatten();
+            let token = found.and_then(|found| found.token);
+            let granted = lock.ledger().granted();
+            if token.as_deref() == Some(lock.token.as_bytes()) && !granted.contains(done.node) {
+                lock.nodes.recognise(done.node, granted);
+            }
+            Follow::Nothing
+        }
         Purpose::Other => Follow::Nothing,
     };
     carry_out(follow, lock, done.node, calls);

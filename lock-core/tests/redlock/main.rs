@@ -25,3 +25,4 @@ mod shutdown;
 mod stress;
 mod support;
 mod suspects;
+mod twins;

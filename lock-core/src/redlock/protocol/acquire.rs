@@ -143,6 +143,16 @@ impl AcquireRound {
         }
     }
 
+    /// The nodes that have refused.
+    pub(crate) fn refused(&self) -> NodeSet {
+        let is_refusal = |answer: &AcquireAnswer| matches!(answer, AcquireAnswer::Refused(_));
+        let refused = self
+            .ballots
+            .answers()
+            .filter(|(_, answer)| is_refusal(answer));
+        refused.fold(NodeSet::EMPTY, |set, (node, _)| set.with(node))
+    }
+
     /// Whether all nodes had their chance: only then does the verdict stand for all of them.
     pub(crate) fn is_whole(&self) -> bool {
         !self.was_cut && !self.is_vetoed()
