@@ -37,7 +37,8 @@ pub use joined::join;
 /// ```
 ///
 /// Dropping starts the release in the background, from any thread, and never blocks; if the
-/// runtime has ended by then, the lock ends with its ttl. [`release`](Self::release) is the better
+/// runtime has ended by then, or nobody drives it (a current-thread runtime of tokio outside of
+/// `block_on`), the lock ends with its ttl. [`release`](Self::release) is the better
 /// end, because it waits and returns the outcome.
 ///
 /// Holding a guard does not prove that the lock is still valid: check

@@ -39,8 +39,9 @@ use std::time::{Duration, SystemTime};
 ///   context (`Handle::enter`, `Handle::block_on`): tokio's timer panics, which is caught, and the
 ///   sleep goes on with the other timer. In programs compiled with `panic = "abort"` a panic cannot be
 ///   caught: there, enable time, and do not poll in the context of an ended runtime.
-/// - As with any tokio timer, a sleep stands still while nothing drives the runtime: do not block
-///   the only thread of a runtime on a future that waits for that runtime.
+/// - As with any tokio timer or task, a sleep and the work in the background stand still while nothing
+///   drives the runtime: do not block the only thread of a runtime on a future that waits for that
+///   runtime, and do not hold locks beyond the `block_on` of a current-thread runtime.
 #[derive(Clone)]
 pub struct TokioRuntime {
     handle: Handle,
