@@ -1,5 +1,5 @@
-//! Automatic extension: one task for all locks of a `Redlock`, and one command to each node for many
-//! of them.
+//! Automatic extension: one task on each runtime for all locks of a `Redlock`, and one command to each
+//! node for many of them.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
