@@ -11,7 +11,7 @@ use futures::future::select;
 use super::node::Nodes;
 use super::protocol::{Debt, Ledger, Moment, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
-use super::renewals::{Home, Renewable, Renewals, Renewed};
+use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
 use crate::node::{Command, Keys, Token};
@@ -30,8 +30,6 @@ pub(crate) struct Acquisition {
     pub(crate) keys: Keys,
     pub(crate) token: Token,
     pub(crate) timing: Timing,
-    /// Where it lives.
-    pub(crate) home: Home,
     /// Before the first send.
     pub(crate) started: Duration,
     ledger: Mutex<Ledger>,
@@ -88,7 +86,6 @@ impl Acquisition {
             keys: plan.keys.clone(),
             token,
             timing: plan.timing,
-            home: nodes.settings.home(),
             started: began.now,
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
@@ -108,7 +105,8 @@ impl Acquisition {
 
     /// Has it extended automatically.
     pub(crate) fn renew(self: &Arc<Self>, renewals: &Arc<Renewals<Self>>, renewal: Renewal) {
-        let entry = || Box::new(renewals.entry(renewal, self.started));
+        let home = self.nodes.settings.home();
+        let entry = || Box::new(renewals.entry(renewal, home, self.started));
         self.renewed.get_or_init(entry);
         renewals.put(self, self.started.saturating_add(renewal.interval), 0);
     }

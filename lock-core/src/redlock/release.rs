@@ -43,8 +43,8 @@ pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
     }
     let release = Release::start(lock);
     lock.nodes.releases.run(&lock.runtime, async move {
-        // What it comes to is told to those who wait for it.
-        release.run(true).await.ok();
+        // What it comes to is told to those who wait for it. Nodes that are late hold no place.
+        release.run(false).await.ok();
     });
 }
 

@@ -31,7 +31,7 @@ use crate::trace;
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
     lock.renew(&engine.renewals, renewal);
-    serve(engine, &lock.runtime, lock.home);
+    serve(engine, &lock.runtime, engine.settings().home());
 }
 
 /// Goes on where a runtime ended.
@@ -140,8 +140,11 @@ impl Drop for Renewer {
         self.engine.nodes.leave_work();
         // If the runtime did not even take it, the caller of `spawn` goes on.
         if self.was_taken.load(Ordering::SeqCst) {
-            for lock in waiting.into_iter().filter(|lock| lock.home != self.home) {
-                serve(&self.engine, &lock.runtime, lock.home);
+            for lock in waiting {
+                let home = lock.renewed().map(|renewed| renewed.home);
+                if let Some(home) = home.filter(|home| *home != self.home) {
+                    serve(&self.engine, &lock.runtime, home);
+                }
             }
         }
     }

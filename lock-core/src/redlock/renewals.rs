@@ -45,6 +45,8 @@ type Place = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Renewed<T> {
     pub(crate) renewal: Renewal,
+    /// Where the lock lives.
+    pub(crate) home: Home,
     /// The lock is not extended any more from then on.
     ends_at: Duration,
     renewals: Arc<Renewals<T>>,
@@ -88,11 +90,17 @@ impl<T: Renewable> Renewals<T> {
 
     /// An entry for a lock that was acquired at `started`. It is due when it is
     /// [put](Self::put) into the queue.
-    pub(crate) fn entry(self: &Arc<Self>, renewal: Renewal, started: Duration) -> Renewed<T> {
+    pub(crate) fn entry(
+        self: &Arc<Self>,
+        renewal: Renewal,
+        home: Home,
+        started: Duration,
+    ) -> Renewed<T> {
         let mut queue = self.queue();
         queue.last_number += 1;
         Renewed {
             renewal,
+            home,
             ends_at: started.saturating_add(renewal.max_hold),
             renewals: Arc::clone(self),
             number: queue.last_number,
@@ -297,7 +305,7 @@ mod tests {
     fn lock() -> (Arc<Renewals<Lock>>, Arc<Lock>) {
         let (renewals, lock) = (Arc::<Renewals<Lock>>::default(), Arc::new(Lock::default()));
         let renewal = Renewal::new(1000 * MS, Some(80 * MS), 1000 * MS).unwrap();
-        let entry = renewals.entry(renewal, Duration::ZERO);
+        let entry = renewals.entry(renewal, None, Duration::ZERO);
         assert!(lock.renewed.set(entry).is_ok());
         renewals.put(&lock, 80 * MS, 0);
         (renewals, lock)
