@@ -1,8 +1,10 @@
 //! What the nodes say about a lock.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::display::Hidden;
 use crate::node::NodeError;
 
 /// What the nodes say about a lock: its keys and their holders; from
@@ -26,14 +28,23 @@ pub struct NodeInspection {
     pub found: Result<Option<LockKey>, NodeError>,
 }
 
-/// The key of a lock, at one node or at a quorum of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The key of a lock, at one node or at a quorum of them. Its `Debug` does not show the token.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockKey {
     /// The holder's token, cut to 128 bytes; `None` if the key is not a string, and so not a lock.
     pub token: Option<Vec<u8>>,
     /// What is left of the key's life; `None` if it has no expiry.
     pub ttl: Option<Duration>,
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockKey")
+            .field("token", &Hidden(&self.token))
+            .field("ttl", &self.ttl)
+            .finish()
+    }
 }
 
 impl Inspection {
@@ -141,5 +152,13 @@ mod tests {
         assert_eq!(holder("abaxb"), None);
         assert_eq!(holder("hhhhh"), None);
         assert_eq!(holder("-----"), None);
+    }
+
+    #[test]
+    fn no_token_is_shown() {
+        let holder = inspection(1, "T").holder();
+        let shown = format!("{holder:?} {:?}", inspection(2, "TTx-h"));
+        assert!(shown.contains("Some(1 bytes)"), "{shown}");
+        assert!(!shown.contains("84") && !shown.contains("\"T"), "{shown}");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::display::Name;
+use crate::display::Names;
 
 /// A held lock as data, with which another task or process can go on; from
 /// [`LockGuard::into_lease`](crate::LockGuard::into_lease).
@@ -80,7 +80,7 @@ impl Lease {
     }
 
     /// The resources that are locked together.
-    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn resources(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.resources.iter().map(|resource| &**resource)
     }
 
@@ -114,9 +114,8 @@ impl Lease {
 /// Without the token, by which anybody could release the lock.
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resources = self.resources().map(Name);
         f.debug_struct("Lease")
-            .field("resources", &resources.collect::<Vec<_>>())
+            .field("resources", &Names(self.resources()))
             .field("remaining", &self.remaining)
             .finish_non_exhaustive()
     }

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::display::{Name, Names};
 use crate::error::InvalidInput;
 use crate::retry::RetryPolicy;
 use crate::ttl::Ttl;
@@ -32,7 +34,7 @@ use crate::ttl::Ttl;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LockRequest {
     resource: Arc<[u8]>,
     /// All resources, unless there is exactly one.
@@ -212,7 +214,7 @@ impl LockRequest {
     }
 
     /// All resources, in the order given.
-    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn resources(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let several = self.several.as_deref();
         let all = several.unwrap_or(std::slice::from_ref(&self.resource));
         all.iter().map(|resource| &**resource)
@@ -271,7 +273,7 @@ impl LockRequest {
         for resource in several {
             check_len(0, resource)?;
             if !seen.insert(resource) {
-                let resource = String::from_utf8_lossy(resource).into_owned();
+                let resource = Name(resource).to_string();
                 return Err(InvalidInput::DuplicateResource { resource });
             }
         }
@@ -280,6 +282,15 @@ impl LockRequest {
 
     pub(crate) fn shared_resource(&self) -> Arc<[u8]> {
         Arc::clone(&self.resource)
+    }
+}
+
+impl fmt::Debug for LockRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRequest")
+            .field("resources", &Names(self.resources()))
+            .field("options", &self.options)
+            .finish()
     }
 }
 

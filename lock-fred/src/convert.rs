@@ -84,13 +84,22 @@ pub(crate) fn server_error(error: &Error) -> Option<NodeError> {
         .then(|| NodeError::server(error.details()))
 }
 
+/// The most characters that are kept of what is told by fred, which may be a server's words.
+const DETAILS: usize = 512;
+
 /// The error as a cause, free of the way in which fred prints those of the system.
 pub(crate) fn cause(error: Error) -> Box<dyn std::error::Error + Send + Sync> {
     let code = error.details().strip_prefix("Os { code: ");
     let code = code.and_then(|rest| rest.split(',').next()?.parse().ok());
     match code {
         Some(code) if *error.kind() == ErrorKind::IO => io::Error::from_raw_os_error(code).into(),
-        _ => error.into(),
+        _ => match error.details().char_indices().nth(DETAILS) {
+            Some((end, _)) => {
+                let cut = format!("{}...", &error.details()[..end]);
+                Error::new(error.kind().clone(), cut).into()
+            }
+            None => error.into(),
+        },
     }
 }
 
@@ -122,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_system_is_told_in_its_own_words() {
+    fn an_error_of_the_system_is_told_in_its_own_words_and_a_long_one_in_part() {
         let refused = io::Error::from_raw_os_error(111);
         let error = cause(Error::from(refused));
         assert_eq!(
@@ -131,6 +140,8 @@ mod tests {
         );
         let closed = Error::new(ErrorKind::IO, "Connection closed.");
         assert_eq!(cause(closed).to_string(), "IO Error: Connection closed.");
+        let long = Error::new(ErrorKind::Unknown, "\u{e9}".repeat(1 << 20));
+        assert!(format!("{:?}", cause(long)).len() < 3 * DETAILS);
     }
 
     #[test]

@@ -17,6 +17,19 @@
 //! # }
 //! ```
 //!
+//! **Give it servers that you trust, and reach them over networks that you trust or by TLS.** fred reads
+//! replies without any limit, before the server has authenticated anything, and no setting of it changes
+//! that:
+//!
+//! - Arrays in arrays (`*1\r\n` some thousand times) overflow the stack of fred's parser, **which ends the
+//!   process**.
+//! - A reply without an end fills memory for as long as it comes: 700 MB in half a second were seen. If it is
+//!   an array, it is parsed from its beginning again and again, and takes the thread of the runtime.
+//! - Replies that nobody asked for, without an end, take a good part of that thread.
+//!
+//! A node that does this harms every lock of the process, although it is one of three.
+//! [`lock-redis-rs`](https://docs.rs/lock-redis-rs) ends such a connection after 64 KiB.
+//!
 //! fred runs on tokio alone, and so does this crate; it switches `lock-core/tokio` on. A connection
 //! belongs to the tokio runtime of the call that opened it. While one is up, calls may come from
 //! anywhere; a call that has to open one outside of a tokio runtime, or on one without timers and

@@ -22,4 +22,5 @@ mod backend {
     pub(crate) const TASKS: usize = 3;
     pub(crate) const NEEDS_TIMERS: bool = true;
     pub(crate) const CLOSES_AT_CLUSTERDOWN: bool = true;
+    pub(crate) const LOOKS_AT_REPLIES: bool = false;
 }

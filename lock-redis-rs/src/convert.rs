@@ -58,7 +58,11 @@ pub(crate) fn server_error_of(error: RedisError) -> Result<NodeError, RedisError
     {
         return Ok(server_error(error));
     }
-    Err(error)
+    match error.detail() {
+        // What is left of the answer to `SELECT`.
+        Some(text) if is_server_error => Ok(NodeError::server(format!("ERR {text}"))),
+        _ => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use redis::{AsyncConnectionConfig, ConnectionAddr, ErrorKind, RedisConnectionInf
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::address::Address;
+use crate::checked::{Checked, Heard};
 use crate::connection::Own;
 use crate::convert::{reply, server_error_of};
 use crate::dial_error::{DialError, Stage, cannot_connect};
@@ -61,6 +62,8 @@ async fn dial(network: Network, address: &Address, limit: Duration) -> Result<Di
                 None => Err(cannot_connect(DialError::Redis(error))),
             }
         }
+        // An answer is told as one: a lock may end its waiting for lack of permission.
+        Some(Err(DialError::Answer(answer))) => Err(answer),
         Some(Err(error)) => Err(cannot_connect(error)),
         None => Err(cannot_connect(DialError::Late(stage, limit))),
     }
@@ -82,8 +85,8 @@ async fn open(
     })
 }
 
-/// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2,
-/// so it is asked once more, on a connection of its own.
+/// What the server says to the password. redis-rs keeps it to itself when it logs in over RESP2. Where
+/// it also does TLS, the server is asked once more, on a connection of its own.
 async fn why_refused(network: Network, address: &Address, limit: Duration) -> Option<NodeError> {
     let info = address.client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
@@ -173,12 +176,23 @@ async fn greet<S>(settings: &RedisConnectionInfo, stream: S) -> Result<Dialed, D
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (connection, driver) =
-        MultiplexedConnection::new_with_config(settings, stream, config()).await?;
-    let driver = async {
+    let heard = Heard::default();
+    let checked = Checked::new(stream, heard.clone());
+    let greeted = MultiplexedConnection::new_with_config(settings, checked, config()).await;
+    let (connection, driver) = greeted.map_err(|error| match heard.error() {
+        // redis-rs tells some of it in words of its own, and of a server that hangs up only that.
+        Some(error) => DialError::Answer(NodeError::server(error)),
+        None => error.into(),
+    })?;
+    heard.is_up();
+    let driver = async move {
         giving_way(driver).await;
         // Calls in flight are told the cause by redis-rs.
-        NodeError::connection("the connection broke")
+        let broke = NodeError::connection("the connection broke");
+        match heard.garbage() {
+            Some(garbage) => broke.with_source(garbage),
+            None => broke,
+        }
     };
     Ok((connection, Box::pin(driver)))
 }

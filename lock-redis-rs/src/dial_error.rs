@@ -37,7 +37,7 @@ pub(crate) enum DialError {
     ExpectsTls(Box<DialError>),
 }
 
-/// What a call is told.
+/// What a call is told, unless the server has answered.
 pub(crate) fn cannot_connect(cause: impl Into<Box<dyn Error + Send + Sync>>) -> NodeError {
     NodeError::not_sent("cannot connect").with_source(cause)
 }

@@ -42,6 +42,11 @@
 //!   their order.
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
+//! - A handshake that the server answers with an error (`NOAUTH`, `WRONGPASS`, `LOADING`), or before which
+//!   it hangs up with one (`ERR max number of clients reached`), gives calls that error.
+//! - A reply that is no legal one ends it, as do more than 64 KiB for a reply (and 8 bytes more for each word
+//!   of its command), and a reply that nobody asked for. This does not hold where redis-rs opens the
+//!   connection by itself: with TLS of its own, with `from_connection` and with `from_pool`.
 //! - No command is ever sent twice.
 //! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
 //!   that runtime ends, the next call opens another. A tokio runtime needs its IO enabled.
@@ -146,6 +151,7 @@ cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod address;
         mod borrowed;
+        mod checked;
         mod connection;
         mod convert;
         mod dial;

@@ -94,6 +94,7 @@ impl RedisRsNode {
     ///   (50, unless the connection was made with another `pipeline_buffer_size`), may leave in any
     ///   order, so that a release can overtake its acquire (rule N12). The key then stays until its
     ///   ttl.
+    /// - redis-rs reads replies without a limit, and any negative length as nil.
     /// - Commands that share the connection with others wait for them. A blocking command
     ///   (`BLPOP`) on it stalls every lock.
     /// - With the feature `tokio` alone, a call outside of tokio is an error. With `smol` too,
@@ -169,8 +170,8 @@ impl RedisRsNode {
     ///   5 s. A call before that ends with an error of the kind
     ///   [`Connection`](lock_core::node::NodeErrorKind::Connection). If an ACL denies `PING`, that
     ///   does no harm.
-    /// - A wrong password or database is the cause that an error names, but without the server's
-    ///   code.
+    /// - A wrong password is the cause that an error names, but without the server's code.
+    /// - redis-rs reads replies without a limit, and any negative length as nil.
     /// - The response timeout of a `MultiplexedConnection`, 500 ms by default, is lifted. A connection
     ///   of another type may have one that is shorter than the lock's node timeout: answers that come
     ///   later are lost then.

@@ -33,6 +33,7 @@ mod backend {
     pub(crate) const TASKS: usize = 1;
     pub(crate) const NEEDS_TIMERS: bool = false;
     pub(crate) const CLOSES_AT_CLUSTERDOWN: bool = false;
+    pub(crate) const LOOKS_AT_REPLIES: bool = true;
 }
 
 #[cfg(not(feature = "smol"))]

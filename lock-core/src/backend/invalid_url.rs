@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use crate::display::Name;
+
 /// The address of a node is not the URL of a Redis server, or needs a feature that is off: the source
 /// says which.
 ///
@@ -18,7 +20,7 @@ impl InvalidUrl {
     /// them either.
     pub fn new(url: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
-            shown: without_secrets(url),
+            shown: Name(without_secrets(url).as_bytes()).to_string(),
             source: source.into(),
         }
     }
@@ -95,5 +97,16 @@ mod tests {
         ] {
             assert_eq!(without_secrets(url), shown);
         }
+    }
+
+    #[test]
+    fn a_malformed_url_is_shown_as_one_line_of_bounded_length() {
+        let shown = |url: &str| InvalidUrl::new(url, "none").to_string();
+        let of = |url: &str| format!("cannot use the URL {url} for a node");
+        assert_eq!(
+            shown("redis://host\r\n\x1b[2J"),
+            of(r"redis://host\r\n\u{1b}[2J")
+        );
+        assert!(shown(&"h".repeat(600_000)).len() < 300);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{InvalidInput, NodeReports};
-use crate::display::Ms;
+use crate::display::{Hidden, Ms};
 
 /// Why a lock was not acquired. Whatever the failed attempts have set is released.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -28,7 +28,9 @@ pub enum AcquireError {
 }
 
 /// Somebody else holds the lock or competes for it; part of [`AcquireError::Contended`].
-#[derive(Clone, Debug, Default)]
+///
+/// Its `Debug` does not show the holder's token.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Contended {
     /// How long the call waited.
@@ -70,6 +72,18 @@ pub struct TooSlow {
     pub took: Duration,
     /// For how much of the ttl the lock could be relied on, counted from before the first send.
     pub validity: Duration,
+}
+
+impl fmt::Debug for Contended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contended")
+            .field("waited", &self.waited)
+            .field("attempts", &self.attempts)
+            .field("holder", &Hidden(&self.holder))
+            .field("holder_ttl", &self.holder_ttl)
+            .field("nodes", &self.nodes)
+            .finish()
+    }
 }
 
 impl fmt::Display for Contended {

@@ -68,9 +68,9 @@ pub enum InvalidInput {
         max: usize,
     },
     /// The request names a resource twice.
-    #[error("resource {resource:?} is listed twice")]
+    #[error("resource \"{resource}\" is listed twice")]
     DuplicateResource {
-        /// The resource, as text.
+        /// The resource, as text that may be cut.
         resource: String,
     },
     /// The resource with its prefix is too long for a key.

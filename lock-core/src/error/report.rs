@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::{slice, vec};
 
+use crate::display::Line;
 use crate::node::NodeError;
 
 /// The answer of one node in an operation that failed.
@@ -52,7 +53,8 @@ impl fmt::Display for NodeReport {
                 write!(f, "{error}")?;
                 let mut cause = error.source();
                 while let Some(error) = cause {
-                    write!(f, ": {error}")?;
+                    // A client may have the server's own words in it.
+                    write!(f, ": {}", Line(error))?;
                     cause = error.source();
                 }
                 Ok(())
@@ -156,6 +158,15 @@ mod tests {
             "a:1: granted; b:2: cannot connect: connection refused; c:3: refused; \
              d:4: not waited for"
         );
+    }
+
+    #[test]
+    fn the_words_of_a_client_are_shown_as_one_line_of_bounded_length() {
+        let long = format!("said \r\n\x1b[2J{}", "x".repeat(1 << 20));
+        let failed = NodeError::not_sent("cannot connect").with_source(long);
+        let shown = NodeReport::new("a:1", NodeVote::Failed(failed)).to_string();
+        assert!(shown.starts_with("a:1: cannot connect: said    [2Jx"));
+        assert!(shown.len() < 600);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Why a node did not answer a command with a reply.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Operation, Reply};
+use crate::display::Line;
 
 /// What is known about the fate of a command that got no [`Reply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +69,27 @@ impl NodeError {
 
     /// The server's error reply, code first, as it stands on the wire without the leading `-`:
     /// `READONLY You can't write against a read only replica.`
-    pub fn server(line: impl Into<Arc<str>>) -> Self {
-        let line = line.into();
-        // A server that does not know a command repeats its words, the password of a handshake too.
-        match line.find(", with args beginning with") {
-            Some(end) => Self::new(NodeErrorKind::Server, &line[..end]),
-            None => Self::new(NodeErrorKind::Server, line),
-        }
+    ///
+    /// It is kept as one line of at most 512 characters, without control characters, and without what
+    /// some servers put around the code: the place in a script where the error occurred, or an `ERR`
+    /// before another code. Where a server has no code for missing permissions or a wrong password, it
+    /// gets `NOPERM` or `WRONGPASS`.
+    pub fn server(line: impl AsRef<str>) -> Self {
+        let line = Line(line.as_ref()).to_string();
+        Self::new(NodeErrorKind::Server, normalised(&line))
     }
 
     /// A reply that does not belong to the command: [`NodeErrorKind::UnexpectedReply`].
     #[must_use]
     pub fn unexpected_reply(operation: &Operation, reply: &Reply) -> Self {
-        let mut shown = format!("{reply:?}");
-        if let Some((end, _)) = shown.char_indices().nth(80) {
-            shown.truncate(end);
-            shown.push_str("...");
-        }
+        // No more than its form: it may be long, and have the token of a holder in it.
+        let shown: Cow<'_, str> = match reply {
+            Reply::Nil => "nil".into(),
+            Reply::Int(number) => number.to_string().into(),
+            Reply::Bytes(bytes) if bytes.len() <= 16 => bytes.escape_ascii().to_string().into(),
+            Reply::Bytes(bytes) => format!("a string of {} bytes", bytes.len()).into(),
+            Reply::Array(items) => format!("an array of {}", items.len()).into(),
+        };
         Self::new(
             NodeErrorKind::UnexpectedReply,
             format!("unexpected reply to {}: {shown}", operation.name()),
@@ -116,20 +122,19 @@ impl NodeError {
             return None;
         }
         let code = self.message.split([' ', ':']).next()?;
-        let shaped = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-        (!code.is_empty() && code.bytes().all(shaped)).then_some(code)
+        is_code(code).then_some(code)
     }
 
     /// Returns whether the server refused the command for lack of permission (credentials or ACL).
     /// Trying again does not help before the configuration is changed.
     #[must_use]
     pub fn is_permission(&self) -> bool {
-        match self.code() {
-            Some("NOAUTH" | "NOPERM" | "WRONGPASS") => true,
-            // A command that an ACL denies inside a script is reported without a code of its own.
-            Some("ERR") => self.message.contains("The user executing the script"),
-            _ => false,
-        }
+        matches!(self.code(), Some("NOAUTH" | "NOPERM" | "WRONGPASS"))
+    }
+
+    /// Returns whether the same command to the same server can only fail again.
+    pub(crate) fn is_final(&self) -> bool {
+        self.is_permission() || matches!(self.code(), Some("CROSSSLOT" | "MOVED" | "ASK"))
     }
 
     /// Returns whether a node of a cluster refused a command with keys of several slots.
@@ -147,6 +152,66 @@ impl NodeError {
     pub(crate) fn is_no_script(&self) -> bool {
         self.code() == Some("NOSCRIPT")
     }
+}
+
+/// The codes that are found behind an `ERR` too, as a proxy writes them.
+const CODES: [&str; 16] = [
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "CROSSSLOT",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOAUTH",
+    "NOPERM",
+    "NOREPLICAS",
+    "NOSCRIPT",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+    "WRONGPASS",
+];
+
+/// The line with its code first, as the servers of today write it.
+fn normalised(line: &str) -> Cow<'_, str> {
+    // A server that does not know a command repeats its words, the password of a handshake too.
+    let line = line
+        .find(", with args beginning with")
+        .map_or(line, |end| &line[..end]);
+    // Before Redis 7.0, an error inside a script stands behind its place: `@user_script: 12: -OOM ...`.
+    let inside = line.rsplit_once("@user_script: ").and_then(|(_, rest)| {
+        let (place, error) = rest.split_once(": ")?;
+        let is_place = place.bytes().all(|b| b.is_ascii_digit());
+        is_place.then_some(error.trim_end())
+    });
+    let line = match inside {
+        Some(error) => error.strip_prefix('-').unwrap_or(error),
+        None => line,
+    };
+    let text = line.strip_prefix("ERR ").unwrap_or(line);
+    let code = text.split([' ', ':']).next().unwrap_or_default();
+    if code == "MOVED" || code == "ASK" {
+        format!("{text} (this node is part of a cluster)").into()
+    } else if CODES.contains(&code) {
+        text.into()
+    } else if text.starts_with("invalid password") {
+        format!("WRONGPASS {text}").into()
+    } else if text.starts_with("The user executing the script")
+        || text.contains("no permissions to")
+    {
+        format!("NOPERM {text}").into()
+    } else if inside.is_some() && !is_code(code) {
+        format!("ERR {text}").into()
+    } else {
+        line.into()
+    }
+}
+
+fn is_code(word: &str) -> bool {
+    let shaped = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    !word.is_empty() && word.bytes().all(shaped)
 }
 
 impl fmt::Display for NodeError {
@@ -184,17 +249,174 @@ mod tests {
     }
 
     #[test]
-    fn permission_is_told_by_code_and_inside_scripts_by_its_sentence() {
-        for line in [
-            "NOAUTH Authentication required.",
-            "NOPERM this user has no permissions",
-            "WRONGPASS invalid username-password pair",
-            "ERR The user executing the script can't run this command or subcommand",
-        ] {
-            assert!(NodeError::server(line).is_permission(), "{line}");
+    fn a_code_survives_scripts_and_proxies_of_every_server() {
+        const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+        const READONLY: &str = "READONLY You can't write against a read only replica.";
+        const DENIED: &str = "The user executing the script can't run this command or subcommand";
+        let place = "@user_script:9: @user_script: 9: -";
+        let uncaught =
+            |error: &str| format!("ERR Error running script (call to f_12ab): {place}{error}");
+        let table = [
+            // Redis 5, with spaces at the end; 6.2 and KeyDB.
+            (format!("@user_script: 12: -{OOM}  "), OOM, "OOM"),
+            (
+                format!("@user_script: 12: -{READONLY}"),
+                READONLY,
+                "READONLY",
+            ),
+            (uncaught(READONLY), READONLY, "READONLY"),
+            (uncaught(&format!("{OOM} ")), OOM, "OOM"),
+            (
+                "@user_script: 3: -NOREPLICAS Not enough good replicas to write.".into(),
+                "NOREPLICAS Not enough good replicas to write.",
+                "NOREPLICAS",
+            ),
+            (
+                "@user_script: 3: -MISCONF Redis is configured to save RDB snapshots".into(),
+                "MISCONF Redis is configured to save RDB snapshots",
+                "MISCONF",
+            ),
+            (
+                "@user_script: 3: Wrong number of args calling Redis command From Lua script"
+                    .into(),
+                "ERR Wrong number of args calling Redis command From Lua script",
+                "ERR",
+            ),
+            (
+                "ERR invalid password".into(),
+                "WRONGPASS invalid password",
+                "WRONGPASS",
+            ),
+            (
+                format!("@user_script: 4: {DENIED}"),
+                &format!("NOPERM {DENIED}"),
+                "NOPERM",
+            ),
+            // 7.0.
+            (
+                format!("ERR {DENIED}"),
+                &format!("NOPERM {DENIED}"),
+                "NOPERM",
+            ),
+            (
+                format!("{OOM} script: 12ab, on @user_script:9."),
+                &format!("{OOM} script: 12ab, on @user_script:9."),
+                "OOM",
+            ),
+            // 7.2 to 8.6 and Valkey.
+            (
+                "ERR ACL failure in script: User u has no permissions to run the 'get' command"
+                    .into(),
+                "NOPERM ACL failure in script: User u has no permissions to run the 'get' command",
+                "NOPERM",
+            ),
+            (
+                "NOPERM User u has no permissions to run the 'set' command".into(),
+                "NOPERM User u has no permissions to run the 'set' command",
+                "NOPERM",
+            ),
+            // Proxies, and what redis-rs leaves of a denied SELECT.
+            (format!("ERR {READONLY}"), READONLY, "READONLY"),
+            (
+                "ERR this user has no permissions to run the 'select' command".into(),
+                "NOPERM this user has no permissions to run the 'select' command",
+                "NOPERM",
+            ),
+            // A cluster.
+            (
+                "MOVED 3999 127.0.0.1:6381".into(),
+                "MOVED 3999 127.0.0.1:6381 (this node is part of a cluster)",
+                "MOVED",
+            ),
+            (
+                "@user_script: 2: -ASK 3999 127.0.0.1:6381".into(),
+                "ASK 3999 127.0.0.1:6381 (this node is part of a cluster)",
+                "ASK",
+            ),
+            // Nothing around them.
+            ("ERR syntax error".into(), "ERR syntax error", "ERR"),
+            (
+                "ERR DB index is out of range".into(),
+                "ERR DB index is out of range",
+                "ERR",
+            ),
+            (
+                "ERR user_script:9: attempt to index a nil value script: on @user_script:9.".into(),
+                "ERR user_script:9: attempt to index a nil value script: on @user_script:9.",
+                "ERR",
+            ),
+        ];
+        for (line, shown, code) in table {
+            let error = NodeError::server(&line);
+            assert_eq!(error.to_string(), *shown, "{line}");
+            assert_eq!(error.code(), Some(code), "{line}");
         }
-        for line in ["ERR syntax error", "OOM command not allowed"] {
-            assert!(!NodeError::server(line).is_permission(), "{line}");
+        assert_eq!(NodeError::server("upstream failure").code(), None);
+    }
+
+    #[test]
+    fn what_no_retry_changes_is_final_and_missing_permissions_are_told_apart() {
+        for (line, is_permission, is_final) in [
+            ("NOAUTH Authentication required.", true, true),
+            ("NOPERM this user has no permissions", true, true),
+            ("WRONGPASS invalid username-password pair", true, true),
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                false,
+                true,
+            ),
+            ("MOVED 3999 127.0.0.1:6381", false, true),
+            ("ASK 3999 127.0.0.1:6381", false, true),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                false,
+                false,
+            ),
+            ("CLUSTERDOWN Hash slot not served", false, false),
+            (
+                "READONLY You can't write against a read only replica.",
+                false,
+                false,
+            ),
+            ("ERR syntax error", false, false),
+            ("OOM command not allowed", false, false),
+        ] {
+            let error = NodeError::server(line);
+            assert_eq!(error.is_permission(), is_permission, "{line}");
+            assert_eq!(error.is_final(), is_final, "{line}");
+        }
+        assert!(!NodeError::not_sent("MOVED").is_final());
+    }
+
+    #[test]
+    fn a_servers_error_is_kept_as_one_line_of_bounded_length() {
+        let error = NodeError::server(format!("OOM a\r\n\x1b[2J{}", "x".repeat(1 << 20)));
+        assert_eq!(error.code(), Some("OOM"));
+        assert!(error.to_string().starts_with("OOM a   [2Jx"));
+        assert!(error.to_string().len() < 600);
+    }
+
+    #[test]
+    fn an_unexpected_reply_is_told_by_its_form_alone() {
+        let operation = Operation::Inspect {
+            key: Arc::from(*b"k"),
+        };
+        let shown = |reply| NodeError::unexpected_reply(&operation, &reply).to_string();
+        let token = || Reply::Bytes(vec![b't'; 36]);
+        let of = |form: &str| format!("unexpected reply to inspect: {form}");
+        for (reply, form) in [
+            (Reply::Nil, "nil"),
+            (Reply::Int(-7), "-7"),
+            (Reply::Bytes(b"QUEUED\n".to_vec()), r"QUEUED\n"),
+            (token(), "a string of 36 bytes"),
+            (Reply::Array(vec![token(), token()]), "an array of 2"),
+            // It takes no time to tell.
+            (
+                Reply::Bytes(vec![0; 64 << 20]),
+                "a string of 67108864 bytes",
+            ),
+        ] {
+            assert_eq!(shown(reply), of(form));
         }
     }
 

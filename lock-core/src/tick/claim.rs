@@ -96,7 +96,7 @@ pub enum TickError {
     /// The job has no period, so there are no ticks to wait for.
     #[error("job {job} has no period, its instants come from a scheduler")]
     NoPeriod {
-        /// The job's name.
+        /// The job's name, which may be cut.
         job: String,
     },
     /// The lock refused the request, for instance because the job's name makes too long a key.

@@ -7,6 +7,7 @@ use super::claim::TickError;
 use super::instant::{Tick, since_epoch};
 use super::job::TickJob;
 use super::period::Period;
+use crate::display::Name;
 use crate::runtime::Runtime;
 
 /// The longest single sleep. Timers follow the monotonic clock and ticks the wall clock, so a long
@@ -53,7 +54,7 @@ pub struct Ticks {
 impl Ticks {
     fn new(job: &TickJob, last: Option<Tick>) -> Result<Self, TickError> {
         let period = job.period().ok_or_else(|| TickError::NoPeriod {
-            job: job.name().to_owned(),
+            job: Name(job.name().as_bytes()).to_string(),
         })?;
         Ok(Self {
             job: job.clone(),

@@ -107,6 +107,55 @@ async fn missing_permissions_end_the_wait_only_if_they_decide() {
     assert!(guard.is_ok(), "{guard:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn nodes_of_a_cluster_end_the_wait_at_once_and_are_told_as_such() {
+    for line in ["MOVED 3999 10.0.0.1:6379", "ASK 3999 10.0.0.1:6379"] {
+        let nodes = nodes(3);
+        let locks = warm_locks(&nodes).await;
+        nodes[0].set_fault(Fault::error(line));
+        nodes[1].set_fault(Fault::error(line));
+        let request = LockRequest::new(KEY).max_wait(5_000 * MS);
+        let (result, took) = timed(locks.lock(request)).await;
+        let Err(AcquireError::Unavailable(outage)) = result else {
+            panic!("{result:?}");
+        };
+        assert!(took.is_zero());
+        assert_eq!(outage.attempts, 1);
+        let told = format!("memory-2: {line} (this node is part of a cluster)");
+        assert!(outage.to_string().contains(&told), "{outage}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_names_and_tokens_of_holders_are_not_shown() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let long = "n".repeat(60_000);
+    let guard = locks.lock(&long).await.unwrap();
+    let shown = format!("{guard:?} {:?}", LockRequest::many([&long, KEY]));
+    assert!(shown.len() < 1_000, "{shown}");
+    let twice = locks.lock(LockRequest::many([&long, &long])).await;
+    let error = twice.unwrap_err();
+    let shown = format!("{error} {error:?}");
+    assert!(shown.len() < 1_000, "{shown}");
+
+    let request = LockRequest::new(&long).fail_if_held(true);
+    let error = locks.lock(request).await.unwrap_err();
+    let AcquireError::Contended(contended) = &error else {
+        panic!("{error:?}");
+    };
+    let token = contended.holder.clone().unwrap();
+    let inspection = locks.inspect(&long).await.unwrap();
+    let shown = format!("{error} {error:?} {inspection:?}");
+    let as_numbers = format!("{token:?}");
+    let as_text = String::from_utf8(token).unwrap();
+    assert!(!shown.contains(&as_text), "{shown}");
+    assert!(
+        !shown.contains(as_numbers.trim_matches(['[', ']'])),
+        "{shown}"
+    );
+}
+
 /// A node with a bug in its client, which shows when it is asked for a future, when that is polled,
 /// or when it is dropped.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -23,12 +23,15 @@
 //!     pub(crate) const NEEDS_TIMERS: bool = false;
 //!     /// Whether the client closes a connection over which it heard `CLUSTERDOWN`.
 //!     pub(crate) const CLOSES_AT_CLUSTERDOWN: bool = false;
+//!     /// Whether replies are looked at before the client has read them.
+//!     pub(crate) const LOOKS_AT_REPLIES: bool = true;
 //! }
 //! ```
 
 mod allowing;
 mod connection;
 mod errors;
+mod replies;
 
 crate::support::on_tokio! {
     mod runtimes;

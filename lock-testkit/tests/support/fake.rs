@@ -1,4 +1,4 @@
-//! A server that answers what a test tells it to, and counts what reaches it.
+//! Servers that do what a test tells them to, and count what reaches them.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,19 +19,10 @@ pub enum Act {
 /// Words of one command, and the number of the connection that it came over, from 0.
 type Script = dyn Fn(usize, &[Vec<u8>]) -> Act + Send + Sync;
 
-/// It has threads of its own, so that it serves tests on any runtime. Its connections end when it
-/// is dropped.
+/// A server that understands commands.
 pub struct FakeServer {
-    port: u16,
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    script: Box<Script>,
-    accepted: AtomicUsize,
-    received: Mutex<Vec<Vec<u8>>>,
-    connections: Mutex<Vec<TcpStream>>,
-    is_over: AtomicBool,
+    raw: RawServer,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl FakeServer {
@@ -50,12 +41,76 @@ impl FakeServer {
     pub fn start_raw(
         script: impl Fn(usize, &[Vec<u8>]) -> Act + Send + Sync + 'static,
     ) -> FakeServer {
+        let received = Arc::default();
+        let receiving = Arc::clone(&received);
+        let raw = RawServer::start(move |number, stream| {
+            serve(stream, number, &script, &receiving).ok();
+        });
+        Self { raw, received }
+    }
+
+    pub fn url(&self) -> String {
+        self.raw.url()
+    }
+
+    /// How many connections were made.
+    pub fn accepted(&self) -> usize {
+        self.raw.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// The names of the commands that came, in order, without those of the handshake.
+    pub fn received(&self) -> Vec<String> {
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        self.received.lock().unwrap().iter().map(text).collect()
+    }
+}
+
+fn serve(
+    mut stream: &TcpStream,
+    number: usize,
+    script: &Script,
+    received: &Mutex<Vec<Vec<u8>>>,
+) -> io::Result<()> {
+    let mut input = BufReader::new(stream);
+    loop {
+        let words = read_command(&mut input)?;
+        if !is_handshake(&words) {
+            received.lock().unwrap().push(words[0].clone());
+        }
+        match script(number, &words) {
+            Act::Answer(text) => stream.write_all(text.as_bytes())?,
+            Act::Silence => {}
+            Act::Close => return Ok(()),
+        }
+    }
+}
+
+/// What a [`RawServer`] does with a connection, which has a number, from 0.
+type Serve = dyn Fn(usize, &TcpStream) + Send + Sync;
+
+/// A server that does with each connection what it likes, and closes it then.
+///
+/// It has threads of its own, so that it serves tests on any runtime. Its connections end when it
+/// is dropped.
+pub struct RawServer {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    serve: Box<Serve>,
+    accepted: AtomicUsize,
+    connections: Mutex<Vec<TcpStream>>,
+    is_over: AtomicBool,
+}
+
+impl RawServer {
+    pub fn start(serve: impl Fn(usize, &TcpStream) + Send + Sync + 'static) -> RawServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
-            script: Box::new(script),
+            serve: Box::new(serve),
             accepted: AtomicUsize::new(0),
-            received: Mutex::default(),
             connections: Mutex::default(),
             is_over: AtomicBool::new(false),
         });
@@ -67,21 +122,9 @@ impl FakeServer {
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
-
-    /// How many connections were made.
-    pub fn accepted(&self) -> usize {
-        self.shared.accepted.load(Ordering::SeqCst)
-    }
-
-    /// The names of the commands that came, in order, without those of the handshake.
-    pub fn received(&self) -> Vec<String> {
-        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-        let received = self.shared.received.lock().unwrap();
-        received.iter().map(text).collect()
-    }
 }
 
-impl Drop for FakeServer {
+impl Drop for RawServer {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
         // It wakes the one that accepts.
@@ -105,26 +148,29 @@ impl Shared {
             let number = self.accepted.fetch_add(1, Ordering::SeqCst);
             let shared = Arc::clone(&self);
             thread::spawn(move || {
-                shared.serve(&stream, number).ok();
+                (shared.serve)(number, &stream);
                 // Its clone would keep it open.
                 stream.shutdown(Shutdown::Both).ok();
             });
         }
     }
+}
 
-    fn serve(&self, mut stream: &TcpStream, number: usize) -> io::Result<()> {
-        let mut input = BufReader::new(stream);
-        loop {
-            let words = read_command(&mut input)?;
-            if !is_handshake(&words) {
-                self.received.lock().unwrap().push(words[0].clone());
-            }
-            match (self.script)(number, &words) {
-                Act::Answer(text) => stream.write_all(text.as_bytes())?,
-                Act::Silence => {}
-                Act::Close => return Ok(()),
-            }
-        }
+/// Says OK to what a client sends while it connects, and returns after the first other command.
+pub fn answer_handshake(mut stream: &TcpStream) -> io::Result<()> {
+    let mut input = BufReader::new(stream);
+    while is_handshake(&read_command(&mut input)?) {
+        stream.write_all(b"+OK\r\n")?;
+    }
+    Ok(())
+}
+
+/// Sends this, and then the same letter until the connection ends.
+pub fn send_endlessly(mut stream: &TcpStream, begin: &str, then: &str) {
+    let piece = then.repeat(16 * 1024);
+    let mut sent = stream.write_all(begin.as_bytes());
+    while sent.is_ok() {
+        sent = stream.write_all(piece.as_bytes());
     }
 }
 

@@ -7,5 +7,5 @@ mod commands;
 mod fake;
 
 pub use commands::*;
-pub use fake::{Act, FakeServer};
+pub use fake::{Act, FakeServer, RawServer, answer_handshake, send_endlessly};
 pub use lock_testkit::RedisServer;

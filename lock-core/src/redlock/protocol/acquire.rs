@@ -134,8 +134,7 @@ impl AcquireRound {
             Standing::Won => Verdict::TooLate,
             Standing::Contended => self.contended(own),
             Standing::Unavailable | Standing::Open => {
-                let is_final = |e: &&NodeError| e.is_permission() || e.is_cross_slot();
-                let denied = self.ballots.errors().filter(is_final).count();
+                let denied = self.ballots.errors().filter(|e| e.is_final()).count();
                 Verdict::Unavailable {
                     denied: self.quorum.blocked(denied),
                 }

@@ -234,7 +234,7 @@ pub enum Denial {
     /// The user may not use the commands that the node sends: `NOPERM`.
     NoPerm,
     /// The user may not use `GET`, which every script runs, but may use what the node itself
-    /// sends: `ERR`, with a text that says so. What was acquired before stays.
+    /// sends: a text of the server's that is read as `NOPERM`. What was acquired before stays.
     NoPermInScript,
     /// The server is a replica: `READONLY`.
     ReadOnly,
@@ -256,8 +256,7 @@ impl Denial {
     pub fn code(self) -> &'static str {
         match self {
             Self::NoAuth => "NOAUTH",
-            Self::NoPerm => "NOPERM",
-            Self::NoPermInScript => "ERR",
+            Self::NoPerm | Self::NoPermInScript => "NOPERM",
             Self::ReadOnly => "READONLY",
             Self::OutOfMemory => "OOM",
             Self::Loading => "LOADING",

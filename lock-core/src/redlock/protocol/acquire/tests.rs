@@ -285,10 +285,12 @@ fn an_outage_waits_for_a_moment_for_the_causes_of_the_others() {
 #[test]
 fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
     let denied = || NodeError::server("NOPERM no");
-    let mut two = round(3);
-    two.handle_vote(0, Err(denied()));
-    two.handle_vote(1, Err(denied()));
-    assert_eq!(verdict(&two), Verdict::Unavailable { denied: true });
+    for line in ["WRONGPASS no", "CROSSSLOT no", "MOVED 1 b:2", "ASK 1 b:2"] {
+        let mut two = round(3);
+        two.handle_vote(0, Err(denied()));
+        two.handle_vote(1, Err(NodeError::server(line)));
+        assert_eq!(verdict(&two), Verdict::Unavailable { denied: true });
+    }
 
     let mut one = round(3);
     one.handle_vote(0, Err(denied()));

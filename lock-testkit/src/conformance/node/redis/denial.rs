@@ -79,7 +79,7 @@ impl Denials {
                         // The answer is that the script was killed.
                         endless.receive().err();
                     }
-                    run(server, "CONFIG SET busy-reply-threshold 5000")?;
+                    run(server, "CONFIG SET lua-time-limit 5000")?;
                 }
                 Denial::Loading | Denial::Moved => {}
             }
@@ -115,7 +115,7 @@ fn fail_to_save(server: &RedisServer) -> CheckResult {
 
 /// Lets the server run a script that does not end.
 fn keep_busy(server: &RedisServer) -> CheckResult<Connection> {
-    run(server, "CONFIG SET busy-reply-threshold 10")?;
+    run(server, "CONFIG SET lua-time-limit 10")?;
     let mut endless = connect(server)?;
     endless.send(&["EVAL", "while true do end", "0"])?;
     until("the server to be busy", || {

@@ -1,0 +1,395 @@
+//! Looks at what goes over a connection before redis-rs reads it.
+//!
+//! redis-rs takes a reply of any length into memory, reads each negative length as nil, reads on for as
+//! long as a server sends what nobody asked for, and keeps what is said in a handshake to itself.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The most bytes of a reply, and how many more for each word of its command: the longest replies are
+/// arrays with an integer for each of many keys.
+const REPLY: usize = 64 * 1024;
+const REPLY_PER_WORD: usize = 8;
+
+/// How much of a line is kept: more than of an error in the end, and than any length has digits.
+const LINE: usize = 1024;
+
+/// What is wrong with a reply. The connection is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Garbage {
+    /// A length that is no number, or that nothing can have.
+    Length,
+    /// A nil with something in it.
+    Nil,
+    /// The reply is longer than one to its command can be.
+    TooLong { limit: usize },
+    /// There is no command left that it could belong to.
+    Unasked,
+}
+
+impl fmt::Display for Garbage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length => f.write_str("the server sent a reply of an impossible length"),
+            Self::Nil => f.write_str("the server sent a malformed nil"),
+            Self::TooLong { limit } => {
+                write!(f, "the server sent a reply of more than {limit} bytes")
+            }
+            Self::Unasked => f.write_str("the server sent a reply that nobody asked for"),
+        }
+    }
+}
+
+impl std::error::Error for Garbage {}
+
+/// What was heard over a connection.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Whether the handshake is over.
+    is_up: bool,
+    /// The first error since the client wrote last: it sends its whole handshake at once, and what
+    /// follows the first error may only be due to that one.
+    error: Option<String>,
+    garbage: Option<Garbage>,
+}
+
+impl Heard {
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the server said to a handshake that failed.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.with(|state| state.error.take())
+    }
+
+    /// The handshake is over: from now on errors are told to those who asked.
+    pub(crate) fn is_up(&self) {
+        self.with(|state| {
+            state.is_up = true;
+            state.error = None;
+        });
+    }
+
+    /// Why the connection was ended from this side.
+    pub(crate) fn garbage(&self) -> Option<Garbage> {
+        self.with(|state| state.garbage)
+    }
+}
+
+/// A stream whose replies are looked at.
+pub(crate) struct Checked<S> {
+    stream: S,
+    written: Frames,
+    read: Frames,
+    /// The words of each command that has no reply yet.
+    asked: VecDeque<usize>,
+    heard: Heard,
+}
+
+impl<S> Checked<S> {
+    pub(crate) fn new(stream: S, heard: Heard) -> Self {
+        Self {
+            stream,
+            written: Frames::default(),
+            read: Frames::default(),
+            asked: VecDeque::new(),
+            heard,
+        }
+    }
+
+    fn wrote(&mut self, mut bytes: &[u8]) {
+        self.heard.with(|state| state.error = None);
+        // What we write ourselves has no garbage in it.
+        while let Ok(Some(command)) = self.written.next(&mut bytes, usize::MAX) {
+            self.asked.push_back(command.words);
+        }
+    }
+
+    fn has_read(&mut self, mut bytes: &[u8]) -> Result<(), Garbage> {
+        loop {
+            let words = self.asked.front().copied().unwrap_or_default();
+            let limit = REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD));
+            let Some(reply) = self.read.next(&mut bytes, limit)? else {
+                return Ok(());
+            };
+            // A push message answers nothing. Its bytes count for the reply that follows, so that there
+            // is no end of them either.
+            if reply.kind == b'>' {
+                continue;
+            }
+            self.read.size = 0;
+            if let Some(error) = reply.error {
+                self.heard.with(|state| {
+                    if !state.is_up {
+                        state.error.get_or_insert(error);
+                    }
+                });
+            }
+            self.asked.pop_front().ok_or(Garbage::Unasked)?;
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Checked<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let result = self.has_read(&buffer.filled()[before..]);
+        Poll::Ready(result.map_err(|garbage| {
+            self.heard.with(|state| state.garbage = Some(garbage));
+            io::Error::new(io::ErrorKind::InvalidData, garbage)
+        }))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Checked<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.wrote(&bytes[..count]);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A whole command or reply.
+#[derive(Debug, PartialEq, Eq)]
+struct Frame {
+    kind: u8,
+    /// How many parts it has.
+    words: usize,
+    /// Its text, if it is an error.
+    error: Option<String>,
+}
+
+/// Finds the ends of commands or replies in what comes in pieces, and keeps no more than a line.
+#[derive(Default)]
+struct Frames {
+    /// The line that is read, as much as is kept of it.
+    line: Vec<u8>,
+    /// What is left of a string.
+    body: usize,
+    /// How many parts the frame still needs; zero between two frames.
+    open: usize,
+    /// What the frame consists of so far.
+    kind: u8,
+    words: usize,
+    size: usize,
+    error: Option<String>,
+}
+
+impl Frames {
+    /// Reads on to the end of a frame; `None` if it does not come in these bytes.
+    fn next(&mut self, bytes: &mut &[u8], limit: usize) -> Result<Option<Frame>, Garbage> {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            if self.body > 0 {
+                let (_, rest) = bytes.split_at(self.body.min(bytes.len()));
+                let count = bytes.len() - rest.len();
+                self.body -= count;
+                self.size = self.size.saturating_add(count);
+                *bytes = rest;
+            } else {
+                *bytes = rest;
+                self.size = self.size.saturating_add(1);
+                let is_end = byte == b'\n' && self.line.last() == Some(&b'\r');
+                // The last byte is always kept, so that the end of a long line is found.
+                if self.line.len() == LINE {
+                    self.line.pop();
+                }
+                self.line.push(byte);
+                if is_end {
+                    self.end_line()?;
+                    self.line.clear();
+                }
+            }
+            // Each part takes three bytes at least.
+            let least = self.open.saturating_mul(3).saturating_add(self.body);
+            if self.size.saturating_add(least) > limit {
+                return Err(Garbage::TooLong { limit });
+            }
+            if self.line.is_empty() && self.body == 0 && self.open == 0 {
+                return Ok(Some(Frame {
+                    kind: self.kind,
+                    words: std::mem::take(&mut self.words),
+                    error: self.error.take(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn end_line(&mut self) -> Result<(), Garbage> {
+        let kind = self.line.first().copied().unwrap_or_default();
+        let text = &self.line[1..self.line.len().saturating_sub(2).max(1)];
+        if self.open == 0 {
+            self.kind = kind;
+            self.open = 1;
+            let error = (kind == b'-').then(|| String::from_utf8_lossy(text).into_owned());
+            self.error = error;
+        }
+        self.words += 1;
+        self.open -= 1;
+        match kind {
+            b'$' | b'*' if text == b"-1" => {}
+            // The line break behind it is a part of its body.
+            b'$' | b'!' | b'=' => self.body = length(text)?.saturating_add(2),
+            b'*' | b'~' | b'>' => self.open = self.open.saturating_add(length(text)?),
+            b'%' => self.open = self.open.saturating_add(length(text)?.saturating_mul(2)),
+            // The value that it belongs to follows.
+            b'|' => {
+                let parts = length(text)?.saturating_mul(2).saturating_add(1);
+                self.open = self.open.saturating_add(parts);
+            }
+            b'_' if !text.is_empty() => return Err(Garbage::Nil),
+            // Of all else redis-rs says what is wrong with it.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A length as servers write it; redis-rs takes others too.
+fn length(text: &[u8]) -> Result<usize, Garbage> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(text).ok().filter(|_| is_number);
+    text.and_then(|text| text.parse().ok())
+        .ok_or(Garbage::Length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kinds and sizes in words of the frames in these bytes, which come in pieces.
+    fn frames(bytes: &[u8], piece: usize) -> Result<Vec<(char, usize)>, Garbage> {
+        let mut reader = Frames::default();
+        let mut found = Vec::new();
+        for mut bytes in bytes.chunks(piece) {
+            while let Some(frame) = reader.next(&mut bytes, 100)? {
+                reader.size = 0;
+                found.push((char::from(frame.kind), frame.words));
+            }
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn frames_end_where_they_end_in_whatever_pieces_they_come() {
+        let table: [(&str, &[(char, usize)]); 11] = [
+            (
+                "+OK\r\n:1\r\n$-1\r\n*-1\r\n",
+                &[('+', 1), (':', 1), ('$', 1), ('*', 1)],
+            ),
+            (
+                "$0\r\n\r\n$4\r\n\r\n\r\n\r\n_\r\n",
+                &[('$', 1), ('$', 1), ('_', 1)],
+            ),
+            ("*0\r\n*2\r\n$1\r\nx\r\n:-5\r\n", &[('*', 1), ('*', 3)]),
+            ("*2\r\n*1\r\n$-1\r\n*1\r\n*0\r\n", &[('*', 5)]),
+            ("%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", &[('%', 6)]),
+            ("|1\r\n+a\r\n+b\r\n~1\r\n:1\r\n", &[('|', 5)]),
+            (">2\r\n+a\r\n+b\r\n#t\r\n", &[('>', 3), ('#', 1)]),
+            (
+                "!3\r\nERR\r\n=5\r\ntxt:x\r\n,1.5\r\n(12\r\n",
+                &[('!', 1), ('=', 1), (',', 1), ('(', 1)],
+            ),
+            ("-a\rb\nc\r\r\n+\r\n", &[('-', 1), ('+', 1)]),
+            ("+O", &[]),
+            ("*2\r\n+OK\r\n", &[]),
+        ];
+        for (bytes, expected) in table {
+            for piece in 1..=bytes.len() {
+                let found = frames(bytes.as_bytes(), piece);
+                assert_eq!(found.as_deref(), Ok(expected), "{bytes:?} in {piece}s");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_numbers_and_a_nil_is_empty() {
+        for bytes in [
+            "$-2\r\n",
+            "$-01\r\n",
+            "$\r\n",
+            "$ 1\r\n",
+            "$+1\r\n",
+            "*-2\r\n",
+            "*x\r\n",
+            "~-1\r\n",
+            ">-1\r\n",
+            "%-1\r\n",
+            "|-1\r\n",
+            "!-1\r\n",
+            "=-1\r\n",
+            "$?\r\n",
+            "$99999999999999999999\r\n",
+        ] {
+            assert_eq!(
+                frames(bytes.as_bytes(), 2),
+                Err(Garbage::Length),
+                "{bytes:?}"
+            );
+        }
+        assert_eq!(frames(b"_x\r\n", 2), Err(Garbage::Nil));
+    }
+
+    #[test]
+    fn a_long_frame_is_known_as_soon_as_its_length() {
+        let too_long = Err(Garbage::TooLong { limit: 100 });
+        let line = format!("+{}", "x".repeat(99));
+        let ends = format!("{}\r\n", &line[..98]);
+        for bytes in [
+            &line,
+            "$94\r\n",
+            "*33\r\n",
+            "%16\r\n",
+            "*2\r\n$89\r\n",
+            "*18446744073709551615\r\n",
+        ] {
+            let longer = format!("{bytes}x");
+            assert_eq!(frames(longer.as_bytes(), 1), too_long, "{bytes:?}");
+        }
+        assert_eq!(frames(ends.as_bytes(), 1), Ok(vec![('+', 1)]));
+        assert_eq!(frames(b"$93\r\n", 1), Ok(vec![]));
+    }
+
+    #[test]
+    fn the_first_error_is_heard_in_part_and_without_those_inside_of_arrays() {
+        let error = |bytes: &[u8]| {
+            let mut reader = Frames::default();
+            reader
+                .next(&mut { bytes }, usize::MAX)
+                .unwrap()
+                .unwrap()
+                .error
+        };
+        assert_eq!(error(b"-NOAUTH no\r\n").as_deref(), Some("NOAUTH no"));
+        assert_eq!(error(b"*1\r\n-NOAUTH no\r\n"), None);
+        let long = format!("-{}\r\n", "x".repeat(10_000));
+        assert!(error(long.as_bytes()).unwrap().len() < LINE);
+    }
+}
