@@ -205,7 +205,7 @@ struct Frames {
 impl Frames {
     /// Reads on to the end of a frame; `None` if it does not come in these bytes.
     fn next(&mut self, bytes: &mut &[u8], limit: usize) -> Result<Option<Frame>, Garbage> {
-        while let Some((&byte, rest)) = bytes.split_first() {
+        while !bytes.is_empty() {
             if self.body > 0 {
                 let (_, rest) = bytes.split_at(self.body.min(bytes.len()));
                 let count = bytes.len() - rest.len();
@@ -213,18 +213,11 @@ impl Frames {
                 self.size = self.size.saturating_add(count);
                 *bytes = rest;
             } else {
+                let end = bytes.iter().position(|byte| *byte == b'\n');
+                let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
                 *bytes = rest;
-                self.size = self.size.saturating_add(1);
-                let is_end = byte == b'\n' && self.line.last() == Some(&b'\r');
-                // The last byte is always kept, so that the end of a long line is found.
-                if self.line.len() == LINE {
-                    self.line.pop();
-                }
-                self.line.push(byte);
-                if is_end {
-                    self.end_line()?;
-                    self.line.clear();
-                }
+                self.size = self.size.saturating_add(piece.len());
+                self.read_line(piece)?;
             }
             // Each part takes three bytes at least.
             let least = self.open.saturating_mul(3).saturating_add(self.body);
@@ -242,9 +235,34 @@ impl Frames {
         Ok(None)
     }
 
-    fn end_line(&mut self) -> Result<(), Garbage> {
-        let kind = self.line.first().copied().unwrap_or_default();
-        let text = &self.line[1..self.line.len().saturating_sub(2).max(1)];
+    /// Reads a piece of a line, which may end with it.
+    fn read_line(&mut self, piece: &[u8]) -> Result<(), Garbage> {
+        // Most lines come in one piece.
+        if self.line.is_empty() && piece.ends_with(b"\r\n") && piece.len() <= LINE {
+            return self.end_line(piece);
+        }
+        let (&last, piece) = match piece.split_last() {
+            Some(split) => split,
+            None => return Ok(()),
+        };
+        let is_end = last == b'\n' && piece.last().or(self.line.last()) == Some(&b'\r');
+        let room = LINE.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        // The last byte is always kept, so that the end of a long line is found.
+        self.line.truncate(LINE - 1);
+        self.line.push(last);
+        if is_end {
+            let mut line = std::mem::take(&mut self.line);
+            self.end_line(&line)?;
+            line.clear();
+            self.line = line;
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, line: &[u8]) -> Result<(), Garbage> {
+        let kind = line.first().copied().unwrap_or_default();
+        let text = &line[1..line.len().saturating_sub(2).max(1)];
         if self.open == 0 {
             self.kind = kind;
             self.open = 1;
