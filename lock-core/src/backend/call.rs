@@ -68,10 +68,7 @@ where
         let this = self.project();
         let (slot, is_new) = match *this.slot {
             Some(slot) => (slot, false),
-            None => {
-                let within = this.timer.is_none().then_some(*this.within);
-                (this.link.enter(within, cx.waker())?, true)
-            }
+            None => (this.link.enter(*this.within, cx.waker())?, true),
         };
         *this.slot = Some(slot);
         // The request goes first: an answer that is there counts even if it came late.

@@ -7,6 +7,7 @@ mod limits;
 #[cfg(feature = "tokio")]
 mod runtimes;
 mod sending;
+mod standstill;
 mod toy;
 mod world;
 
