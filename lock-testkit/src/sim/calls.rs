@@ -203,7 +203,7 @@ impl World {
         }
     }
 
-    fn wrong_call(&mut self, invariant: &'static str, id: EndpointId, text: &str) {
+    pub(super) fn wrong_call(&mut self, invariant: &'static str, id: EndpointId, text: &str) {
         let (client, server) = (id.client.0, id.server.0);
         let text = format!("client {client}, node {server}: {text}");
         self.ledger.violation(invariant, text);
