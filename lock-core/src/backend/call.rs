@@ -106,7 +106,12 @@ fn end<C: Client>(
         return link.answered(slot);
     };
     match error.kind() {
-        NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => link.answered(slot),
+        NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
+            link.answered(slot);
+            if error.is_wrong_server() {
+                link.misdirected();
+            }
+        }
         NodeErrorKind::NotSent | NodeErrorKind::Unsupported => link.leave(slot),
         NodeErrorKind::NoAnswer => link.given_up(slot, command, true),
         NodeErrorKind::Connection => link.broke(slot, error),

@@ -29,6 +29,8 @@ pub(super) struct Doubts {
     /// any other call.
     undos: VecDeque<(Duration, Option<Operation>)>,
     is_replaced: bool,
+    /// When it was replaced, all that had been given up had had its turn.
+    was_settled: bool,
 }
 
 /// What a call remembers of its connection from just before it was sent.
@@ -102,6 +104,11 @@ impl Doubts {
         }
     }
 
+    /// Whether nothing that the server may not have read yet is of importance.
+    pub(super) fn was_settled(&self) -> bool {
+        self.was_settled
+    }
+
     /// Whether every call that was sent has its answer, or had its turn.
     pub(super) fn is_settled(&self) -> bool {
         self.undos.is_empty() && !self.is_replaced
@@ -121,7 +128,9 @@ impl Doubts {
 
     /// Returns the releases that belong behind the doubtful acquires.
     pub(super) fn replace(&mut self) -> Vec<Operation> {
-        self.is_replaced = true;
+        if !std::mem::replace(&mut self.is_replaced, true) {
+            self.was_settled = self.undos.is_empty();
+        }
         let undos = self.undos.drain(..).filter_map(|(_, undo)| undo);
         undos.filter(|_| !mutant!(UndosForgotten)).collect()
     }

@@ -39,6 +39,9 @@ pub(super) trait Owner<C: Client>: Send + Sync {
     /// The connection broke. The next call connects anew, at once if the server ever answered on it.
     fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool);
 
+    /// The server says that it is the wrong one: another connection is opened beside this one.
+    fn misdirected(self: Arc<Self>);
+
     /// The connection hangs, and its doubtful acquires have their releases behind them: the next call
     /// connects anew.
     fn replaced(&self, link: &Arc<Link<C>>);
@@ -171,6 +174,22 @@ impl<C: Client> Link<C> {
         if lingers {
             self.notify.give();
         }
+    }
+
+    /// The server answered that it is the wrong one.
+    #[cold]
+    pub(super) fn misdirected(&self) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.misdirected();
+        }
+    }
+
+    /// Another connection takes the place of this one.
+    #[cold]
+    pub(super) fn retire(self: &Arc<Self>) {
+        let undos = locked(&self.state).doubts.replace();
+        self.replace(undos);
+        self.notify.give();
     }
 
     /// The call ends without an answer: its time is over, or its caller is gone.
@@ -356,6 +375,7 @@ impl<C: Client> LinkTask<C> {
         let next = next.map(|at| at.min(now.saturating_add(LOOK)));
         let mut due = state.doubts.due();
         let is_replaced = state.doubts.is_replaced();
+        let was_settled = state.doubts.was_settled();
         let is_idle = state.calls.in_flight() == 0;
         self.has_undone |= !state.undos.is_empty();
         self.undos.extend(state.undos.drain(..));
@@ -363,7 +383,8 @@ impl<C: Client> LinkTask<C> {
         wake_all(overdue);
         if is_replaced {
             let until = self.lingers_until.get_or_insert(now.saturating_add(LINGER));
-            if now >= *until || (is_idle && self.has_undone && self.undos.is_empty()) {
+            let is_done = was_settled || (self.has_undone && self.undos.is_empty());
+            if now >= *until || (is_idle && is_done) {
                 return false;
             }
             due = Some(*until);

@@ -88,6 +88,9 @@
 //! - **Releases behind doubtful acquires** are written on a connection that is replaced, before another
 //!   one takes calls. It is kept until they are answered, for five seconds at most; no more than four
 //!   such connections are kept.
+//! - **A server that is the wrong one**, as it says by `READONLY`, `MASTERDOWN` or `LOADING`, stays in use
+//!   while another connection is opened, every 250 ms at most: its name may lead to another one by now. The
+//!   new connection takes its place as soon as it stands, and the old one gets its releases first.
 //! - **Nothing leaves late.** An acquire that stays in doubt alone has its connection replaced after five
 //!   seconds. A connection whose driver was not polled for ten seconds while commands waited for it, since
 //!   its runtime was blocked or nobody ran it, is closed without being polled: what it would write then,

@@ -137,6 +137,12 @@ impl NodeError {
         self.code() == Some("CROSSSLOT")
     }
 
+    /// Returns whether this is the wrong server, or not the one any more that it was: the right one may be
+    /// where its name leads by now.
+    pub(crate) fn is_wrong_server(&self) -> bool {
+        matches!(self.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+    }
+
     /// Returns whether the server does not know the script, so that nothing ran.
     pub(crate) fn is_no_script(&self) -> bool {
         self.code() == Some("NOSCRIPT")

@@ -29,6 +29,7 @@
 mod allowing;
 mod connection;
 mod errors;
+mod failover;
 
 crate::support::on_tokio! {
     mod runtimes;

@@ -4,6 +4,7 @@ mod connecting;
 mod ending;
 mod hung;
 mod limits;
+mod misdirected;
 #[cfg(feature = "tokio")]
 mod runtimes;
 mod sending;

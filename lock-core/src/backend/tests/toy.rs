@@ -31,6 +31,8 @@ pub(super) struct Server(Arc<Mutex<State>>);
 struct State {
     accept: Accept,
     connects: usize,
+    /// How often another address was asked for.
+    moves: usize,
     connections: Vec<Line>,
     /// The driver writes what was sent, rather than the call.
     driver_writes: bool,
@@ -76,6 +78,11 @@ impl Server {
 
     pub(super) fn connects(&self) -> usize {
         locked(&self.0).connects
+    }
+
+    /// How often another address was to be tried.
+    pub(super) fn moves(&self) -> usize {
+        locked(&self.0).moves
     }
 
     /// The numbers of the connections that are open.
@@ -134,6 +141,10 @@ impl Client for Toy {
 
     fn label(&self) -> &str {
         "toy:1"
+    }
+
+    fn prefer_another_address(&self) {
+        locked(&self.0.0).moves += 1;
     }
 
     async fn connect(&self, _within: Duration) -> Result<Opened<Wire>, NodeError> {
