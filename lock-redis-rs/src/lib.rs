@@ -42,9 +42,19 @@
 //!   their order.
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
+//! - **One node is one server.** The addresses of a name are tried one after the other, in an order that is
+//!   the same for every process, and a warning says if there are several: where they lead to different
+//!   servers, two processes may hold one lock. A name is looked up by the operating system, once at a time
+//!   and on a thread of its own, which keeps no runtime from ending.
+//! - A server that says that it is the wrong one (`READONLY`, `MASTERDOWN`, `LOADING`) is used until another
+//!   connection stands, which is opened at once and then every 250 ms at most, to the next address first.
+//! - What has waited for ten seconds to be written, since the runtime of the connection was blocked, is never
+//!   written: the connection closes.
 //! - No command is ever sent twice.
 //! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
 //!   that runtime ends, the next call opens another. A tokio runtime needs its IO enabled.
+//!
+//! redis-rs itself looks names up, as the runtime does it, for a client with TLS of its own and for a pool.
 //!
 //! All calls share the connection, as they share the server: a command of anybody's that keeps
 //! Redis busy keeps every lock on it waiting.

@@ -110,6 +110,7 @@
 //! node in memory, a proxy in front of other nodes, a connection that somebody else replaces. A pool can be
 //! several [`ClientNode`]s, among which a hash of the key chooses (rule N12).
 
+mod addresses;
 mod call;
 mod calls;
 mod client;
@@ -125,6 +126,7 @@ mod queue;
 use std::error::Error;
 use std::task::Waker;
 
+pub use addresses::Addresses;
 pub use client::{Client, Connection, MAX_PENDING, Opened};
 pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;

@@ -1,5 +1,6 @@
 //! A server that is the wrong one, and says so while the connection to it is in order.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use lock_core::{DistributedLockExt, RedisNode, Redlock};
@@ -52,6 +53,21 @@ async fn a_node_follows_its_name_to_another_server_when_the_old_one_became_read_
     }
     assert!(answered);
     assert_eq!(calls(&replica, "set"), 1);
+}
+
+#[apply(async_test!)]
+async fn all_nodes_of_one_name_reach_the_same_of_its_servers() {
+    let server = FakeServer::start(|_, _| Act::Answer(":0\r\n"));
+    // Where `localhost` has two addresses, there is another server behind the second one.
+    let port = server.url().rsplit(':').next().unwrap().to_owned();
+    let other = TcpListener::bind(format!("[::1]:{port}"));
+    for _ in 0..20 {
+        until_answered(&node(format!("redis://localhost:{port}"))).await;
+    }
+    if let Ok(other) = other {
+        other.set_nonblocking(true).unwrap();
+        assert!(other.accept().is_err(), "some reach the other server");
+    }
 }
 
 #[apply(async_test!)]
