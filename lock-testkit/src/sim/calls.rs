@@ -165,7 +165,7 @@ impl World {
         }
         match result {
             Ok(_) => endpoint.has_answered = true,
-            Err(_) => endpoint.failed_at = now,
+            Err(_) => endpoint.failed_at = endpoint.failed_at.max(now),
         }
         self.note_answer(id, call.command.operation(), result);
     }

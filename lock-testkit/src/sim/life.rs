@@ -128,8 +128,7 @@ impl World {
         for number in 0..self.servers.len() {
             let id = self.endpoint_id(owner, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
-            let failed_at = endpoint.failed_at.max(endpoint.stalled_until);
-            let is_well = endpoint.has_answered && failed_at < since;
+            let is_well = endpoint.has_answered && endpoint.failed_at < since;
             // A key that was set again behind a doubtful acquire does not count at once.
             let node = &attempt.nodes[number];
             let is_known = node.vote == Vote::Granted && !node.is_doubtful;

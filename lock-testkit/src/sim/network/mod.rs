@@ -79,8 +79,6 @@ pub(crate) struct Endpoint {
     link: Option<usize>,
     pub(crate) requests_blocked_until: Duration,
     pub(crate) replies_blocked_until: Duration,
-    /// Until when a connection stood still last.
-    pub(crate) stalled_until: Duration,
     /// Calls that have begun and not ended, in their order.
     pub(crate) calls: Vec<OpenCall>,
     /// The most of them at a time.
@@ -90,7 +88,7 @@ pub(crate) struct Endpoint {
     pub(crate) last_sent: u64,
     /// Whether any call was answered.
     pub(crate) has_answered: bool,
-    /// When the last call failed.
+    /// When the last call failed, or the last connection that stood still goes on.
     pub(crate) failed_at: Duration,
     /// Whether the last call had no answer.
     pub(crate) is_suspect: bool,
@@ -202,7 +200,8 @@ impl World {
         self.note(|| format!("connection {link} stands still"));
         let until = self.now + lasting;
         let id = self.links[link].endpoint;
-        self.endpoint(id).stalled_until = until;
+        let endpoint = self.endpoint(id);
+        endpoint.failed_at = endpoint.failed_at.max(until);
         self.after(lasting, move |world| {
             world.stalled.remove(&task);
             world.going_on.push_back(task);
