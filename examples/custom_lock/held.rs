@@ -34,8 +34,9 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     until: Duration,
-    /// No longer held, and what the release came to once that is certain.
+    /// It was released while it was held.
     released: bool,
+    /// What the release came to, once that is certain.
     outcome: Option<Result<(), ReleaseError>>,
 }
 
@@ -132,7 +133,11 @@ impl Shared {
 
     /// Releases on a thread of its own, whatever becomes of the caller and of his runtime.
     fn start_release(self: &Arc<Self>) -> oneshot::Receiver<Result<(), ReleaseError>> {
-        self.state().released = true;
+        {
+            let mut state = self.state();
+            state.released |= state.until > now();
+            state.until = state.until.min(now());
+        }
         let (sender, receiver) = oneshot::channel();
         let (shared, runtime) = (Arc::clone(self), ThreadRuntime::shared());
         let on = Arc::clone(&runtime);
@@ -207,6 +212,10 @@ impl HeldLock for HeldFile {
                 .shared
                 .unavailable(io::Error::other("the release was given up"))),
         }
+    }
+
+    fn set_scoped(&self, _is_scoped: bool) {
+        // It cannot be shut down.
     }
 
     fn release_in_background(&self) {

@@ -75,6 +75,11 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
     /// A call that is dropped goes on in the background.
     async fn release(&self) -> Result<(), ReleaseError>;
 
+    /// Called with `true` when a body begins that is not to run without the lock, such as that of
+    /// [`with_lock`](crate::DistributedLockExt::with_lock), and with `false` when it has ended or was
+    /// dropped. A lock that can be shut down waits for it; others have nothing to do.
+    fn set_scoped(&self, is_scoped: bool);
+
     /// Called when the guard is dropped. Starts a release in the background unless the lock has been
     /// released. Must not block or panic, on any thread, inside a runtime or not, neither during a
     /// panic nor after the runtime has ended (L11).

@@ -36,12 +36,6 @@ pub struct LockKey {
     pub ttl: Option<Duration>,
 }
 
-impl LockKey {
-    pub(crate) fn new(token: Option<Vec<u8>>, ttl: Option<Duration>) -> Self {
-        Self { token, ttl }
-    }
-}
-
 impl Inspection {
     pub(crate) fn new(quorum: usize, nodes: Vec<NodeInspection>) -> Self {
         Self { quorum, nodes }
@@ -87,7 +81,7 @@ impl Inspection {
             // The longest first; a key without expiry is longer than any.
             ttls.sort_by_key(|ttl| std::cmp::Reverse(ttl.unwrap_or(Duration::MAX)));
             let ttl = *ttls.get(self.quorum - 1)?;
-            Some(LockKey::new(Some(token.clone()), ttl))
+            Some(LockKey { ttl, ..key.clone() })
         })
     }
 }
@@ -96,7 +90,12 @@ impl Inspection {
 mod tests {
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
+    fn key(token: Option<u8>, millis: Option<u64>) -> LockKey {
+        LockKey {
+            token: token.map(|token| vec![token]),
+            ttl: millis.map(Duration::from_millis),
+        }
+    }
 
     /// A letter is a token, `-` a free node, `x` one that failed, `h` a key of another type.
     fn inspection(quorum: usize, nodes: &str) -> Inspection {
@@ -106,11 +105,8 @@ mod tests {
             let found = match letter {
                 '-' => Ok(None),
                 'x' => Err(NodeError::connection("broken")),
-                'h' => Ok(Some(LockKey::new(None, None))),
-                token => Ok(Some(LockKey::new(
-                    Some(vec![token as u8]),
-                    Some(millis * MS),
-                ))),
+                'h' => Ok(Some(key(None, None))),
+                token => Ok(Some(key(Some(token as u8), Some(millis)))),
             };
             let label = Arc::from("label");
             NodeInspection { label, found }
@@ -139,7 +135,7 @@ mod tests {
     #[test]
     fn a_holder_is_named_by_a_quorum_for_as_long_as_a_quorum_has_its_key() {
         let holder = |nodes| inspection(3, nodes).holder();
-        let named = |ttl| Some(LockKey::new(Some(b"a".to_vec()), Some(ttl * MS)));
+        let named = |ttl| Some(key(Some(b'a'), Some(ttl)));
         assert_eq!(holder("aaaaa"), named(30));
         assert_eq!(holder("-aaxa"), named(20));
         assert_eq!(holder("abaxb"), None);

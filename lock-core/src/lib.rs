@@ -50,6 +50,8 @@
 //! | level | event | fields |
 //! |---|---|---|
 //! | warn | `lost`: a held lock is gone, or an extended one could not be kept | `key`, `loss`, `held_us` |
+//! | warn | `node is the same server as another`: it is not asked any more, since it would vote twice | `node`, `other` |
+//! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `key` |
 //! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
 //! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |
@@ -110,8 +112,8 @@ mod trace;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, ForceReleaseError, InvalidInput, Loss,
-    NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
+    AcquireError, BuildError, Contended, ExtendError, FlushError, ForceReleaseError, InvalidInput,
+    Loss, NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
     Unavailable, WithLockError,
 };
 pub use guard::LockGuard;

@@ -58,9 +58,10 @@ use crate::scope;
 /// - **L4** [`try_acquire`](Self::try_acquire) does not wait for a holder. `Ok(None)` means that
 ///   somebody else holds the lock or competes for it, never that this could not be found out.
 /// - **L5** [`acquire`](Self::acquire) takes the lock when it becomes free. It waits as long as
-///   `max_wait` allows and no longer; its error then says that somebody was in the way, how long it
-///   waited and how often it tried. With `max_wait` zero it tries once; with `fail_if_held` it ends
-///   as soon as it has met a holder.
+///   `max_wait` allows and no longer, but for the time of one command in which it gives back what it
+///   has; its error then says that somebody was in the way, how long it waited and how often it
+///   tried. With `max_wait` zero it tries once; with `fail_if_held` it ends as soon as it has met a
+///   holder.
 /// - **L6** Bad input is refused with [`AcquireError::Invalid`], which names the value and the
 ///   limit, before anything is sent.
 /// - **L7** A dropped call leaves nothing behind and disturbs nobody, at whatever moment it is
@@ -81,8 +82,9 @@ use crate::scope;
 ///   Without a majority, acquiring fails with an error that lists each node's answer: an outage is
 ///   never reported as contention, and never as success. The lock works again when a majority is
 ///   back.
-/// - **L15** [`lost`](LockGuard::lost) ends when the lock is lost, with the validity at the latest
-///   and whatever the network does, and never for a lock that is released.
+/// - **L15** [`lost`](LockGuard::lost) ends when the lock is lost or somebody else ends it, with the
+///   validity at the latest and whatever the network does, and never for a lock that its own guard
+///   released in time.
 /// - **L16** A request for several resources locks all of them or none, without deadlocks between
 ///   requests that overlap, and their names are never joined. A lock that takes one resource at a
 ///   time refuses such a request.

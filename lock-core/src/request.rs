@@ -177,7 +177,8 @@ impl LockRequest {
     /// Extends the lock in the background, again and again, for as long as its guard lives. The ttl
     /// then need not be as long as the work: it is only how long others wait after a crash.
     ///
-    /// A node that fails is asked again until the validity ends. If that does not help, the lock is
+    /// This runs on the runtime of the acquire, which has to be driven: a current-thread runtime of tokio
+    /// stands still outside of `block_on`. A node that fails is asked again until the validity ends. If that does not help, the lock is
     /// [lost](crate::LockGuard::lost). Defaults to the lock's default: off.
     #[must_use]
     pub fn auto_extend(mut self, auto_extend: bool) -> Self {

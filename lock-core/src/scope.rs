@@ -27,6 +27,8 @@ where
     F: AsyncFnOnce(&LockGuard) -> T,
 {
     let mut lost = guard.lost();
+    // Dropped behind the body: a shutdown waits for that.
+    let _scope = guard.scope();
     let mut body = pin!(body(guard));
     poll_fn(|cx| {
         if let Poll::Ready(output) = body.as_mut().poll(cx) {

@@ -3,31 +3,35 @@
 
 use std::sync::OnceLock;
 
-pub(crate) static ACQUIRE: Script = Script::new(include_str!("scripts/acquire.lua"));
-pub(crate) static EXTEND: Script = Script::new(include_str!("scripts/extend.lua"));
-pub(crate) static RELEASE: Script = Script::new(include_str!("scripts/release.lua"));
-pub(crate) static ACQUIRE_ALL: Script = Script::new(include_str!("scripts/acquire_all.lua"));
-pub(crate) static RELEASE_ALL: Script = Script::new(include_str!("scripts/release_all.lua"));
-pub(crate) static INSPECT: Script = Script::new(include_str!("scripts/inspect.lua"));
-pub(crate) static REMOVE: Script = Script::new(include_str!("scripts/remove.lua"));
+macro_rules! script {
+    ($name:literal) => {
+        Script::new($name, include_str!(concat!("scripts/", $name, ".lua")))
+    };
+}
+
+pub(crate) static ACQUIRE: Script = script!("acquire");
+pub(crate) static EXTEND: Script = script!("extend");
+pub(crate) static RELEASE: Script = script!("release");
+pub(crate) static ACQUIRE_ALL: Script = script!("acquire_all");
+pub(crate) static RELEASE_ALL: Script = script!("release_all");
+pub(crate) static INSPECT: Script = script!("inspect");
+pub(crate) static REMOVE: Script = script!("remove");
 
 /// A script and its SHA-1 digest, by which servers know it.
 #[derive(Debug)]
 pub(crate) struct Script {
-    source: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) source: &'static str,
     digest: OnceLock<String>,
 }
 
 impl Script {
-    const fn new(source: &'static str) -> Self {
+    const fn new(name: &'static str, source: &'static str) -> Self {
         Self {
+            name,
             source,
             digest: OnceLock::new(),
         }
-    }
-
-    pub(crate) fn source(&self) -> &'static str {
-        self.source
     }
 
     pub(crate) fn digest(&self) -> &str {
@@ -42,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_the_sha1_of_the_source_in_lower_case() {
-        let script = Script::new("return 1");
+        let script = Script::new("one", "return 1");
         assert_eq!(script.digest(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
     }
 }

@@ -99,8 +99,19 @@ pub(crate) fn owed(node: &str, key: &[u8]) {
     tracing::debug!(target: "lock_core", node, key = %Name(key), "release owed");
 }
 
+/// A release that was owed, and is not sent any more since there are too many: the key lives until its
+/// ttl ends.
+pub(crate) fn given_up(node: &str, key: &[u8]) {
+    tracing::warn!(target: "lock_core", node, key = %Name(key), "release given up");
+}
+
 pub(crate) fn suspect(node: &str, within: Duration) {
     tracing::debug!(target: "lock_core", node, within_us = micros(within), "node is suspect");
+}
+
+/// Two nodes that are one server.
+pub(crate) fn twin(node: &str, other: &str) {
+    tracing::warn!(target: "lock_core", node, other, "node is the same server as another");
 }
 
 pub(crate) fn answers_again(node: &str) {

@@ -243,11 +243,7 @@ async fn a_node_with_a_runtime_of_its_own_goes_by_its_clock() {
 async fn keys_are_bytes() {
     let (node, mine) = (node(), token());
     let key = b"\0\xff\r\n{}".to_vec();
-    let command = Command::from(lock_core::node::Operation::Acquire {
-        key: key.as_slice().into(),
-        token: mine,
-        ttl: common::ttl(1000),
-    });
+    let command = common::acquire_keys(common::one(&key), mine, 1000, false);
     assert_eq!(ask(&node, command).await, Reply::ok());
     assert_eq!(node.keys(), std::slice::from_ref(&key));
     assert!(node.remove(&key) && !node.remove(&key));

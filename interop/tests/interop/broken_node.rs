@@ -34,20 +34,17 @@ impl BrokenNode {
 #[async_trait]
 impl RedisNode for BrokenNode {
     async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
-        let remove = |key: &Arc<[u8]>| {
-            let key = Arc::clone(key);
+        let remove = || {
+            let key = Arc::from(command.operation().key());
             Command::from(Operation::Remove { key }).with_source()
         };
         match (self.bug, command.operation()) {
-            (
-                OurBug::TakesAnyway,
-                Operation::Acquire { key, .. } | Operation::AcquireOrReport { key, .. },
-            ) => {
-                self.node.execute(&remove(key), within).await?;
+            (OurBug::TakesAnyway, Operation::Acquire { .. }) => {
+                self.node.execute(&remove(), within).await?;
                 self.node.execute(command, within).await
             }
-            (OurBug::ReleasesAny, Operation::Release { key, .. }) => {
-                self.node.execute(&remove(key), within).await
+            (OurBug::ReleasesAny, Operation::Release { .. }) => {
+                self.node.execute(&remove(), within).await
             }
             (OurBug::ReleasesNothing, Operation::Release { .. }) => Ok(Reply::Int(1)),
             (OurBug::ExtendsNothing, Operation::Extend { entries }) => {

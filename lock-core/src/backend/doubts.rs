@@ -141,16 +141,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::Token;
+    use crate::node::{Keys, Token};
 
     const NOW: Duration = Duration::from_secs(1);
 
     fn undo(name: u8) -> Option<Operation> {
-        Some(Operation::Release {
-            key: Arc::from([name]),
-            token: Token::from_random([0; 16]),
-            keep: Duration::ZERO,
-        })
+        let keys = Keys::One(Arc::from([name]));
+        Some(keys.release(Token::from_random([0; 16]), Duration::ZERO))
     }
 
     /// The keys of the releases that a replacement takes.

@@ -54,6 +54,8 @@ pub enum Loss {
     /// A quorum of nodes answered, before the validity ended, that the lock is not ours any more:
     /// it was deleted there, or somebody else holds it.
     Revoked,
+    /// The lock is about to be released by [`Redlock::shutdown`](crate::Redlock::shutdown).
+    ShutDown,
 }
 
 impl fmt::Display for Loss {
@@ -61,6 +63,7 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Self::Expired => "the lock's validity ended",
             Self::Revoked => "the lock was deleted or somebody else holds it",
+            Self::ShutDown => "the lock was shut down",
         })
     }
 }

@@ -59,7 +59,19 @@ pub enum ForceReleaseError {
     },
 }
 
-/// Some locks that a shutdown could not release for certain. They end with their ttl at the latest.
+/// Releases that were not answered while they were waited for. They go on in the background.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{unreleased} locks were not released at all nodes within {}", Ms(*within))]
+#[non_exhaustive]
+pub struct FlushError {
+    /// How many locks.
+    pub unreleased: usize,
+    /// For how long they were waited for.
+    pub within: Duration,
+}
+
+/// Some locks that a shutdown could not release for certain, or whose bodies did not end in time. They
+/// end with their ttl at the latest.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{unreleased} locks were not released within {}", Ms(*within))]
 #[non_exhaustive]

@@ -73,6 +73,12 @@ impl HeldLock for Joined {
         released.into_iter().collect()
     }
 
+    fn set_scoped(&self, is_scoped: bool) {
+        for guard in &self.guards {
+            guard.held.set_scoped(is_scoped);
+        }
+    }
+
     fn release_in_background(&self) {
         // The guards are dropped right after this, and each of them does so.
     }

@@ -37,7 +37,8 @@ pub use joined::join;
 /// ```
 ///
 /// Dropping starts the release in the background, from any thread, and never blocks; if the
-/// runtime has ended by then, the lock ends with its ttl. [`release`](Self::release) is the better
+/// runtime has ended by then, or nobody drives it (a current-thread runtime of tokio outside of
+/// `block_on`), the lock ends with its ttl. [`release`](Self::release) is the better
 /// end, because it waits and returns the outcome.
 ///
 /// Holding a guard does not prove that the lock is still valid: check
@@ -54,6 +55,12 @@ impl LockGuard {
         Self {
             held: Arc::new(held),
         }
+    }
+
+    /// Says that a body runs that is not to outlive the lock, until the scope is dropped.
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        self.held.set_scoped(true);
+        Scope(&*self.held)
     }
 
     /// The lock behind the guard, for a task that must not keep it alive.
@@ -150,6 +157,15 @@ impl LockGuard {
     /// If the call is dropped, the release goes on in the background.
     pub async fn release(&self) -> Result<(), ReleaseError> {
         self.held.release().await
+    }
+}
+
+/// A body that is not to outlive its lock.
+pub(crate) struct Scope<'a>(&'a dyn HeldLock);
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        self.0.set_scoped(false);
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::slice;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Operation;
-use super::encoded::Encoded;
-use crate::scripts::{self, Script};
 
 /// One command for one node: an [`Operation`], and whether its script goes by digest or by source.
 ///
@@ -24,7 +23,8 @@ pub struct Command {
 struct Shared {
     operation: Operation,
     with_source: bool,
-    encoded: Encoded,
+    /// What a client made of it first.
+    encoded: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl From<Operation> for Command {
@@ -39,7 +39,7 @@ impl Command {
             shared: Arc::new(Shared {
                 operation,
                 with_source,
-                encoded: Encoded::default(),
+                encoded: OnceLock::new(),
             }),
         }
     }
@@ -64,7 +64,14 @@ impl Command {
     /// of them. Only one type is kept: if another backend was first, with a type of its own,
     /// `encode` runs each time.
     pub fn encoded<T: Any + Send + Sync>(&self, encode: impl FnOnce(&Self) -> T) -> Arc<T> {
-        self.shared.encoded.get_or_make(|| encode(self))
+        let kept = self.shared.encoded.get().cloned();
+        if let Some(Ok(kept)) = kept.map(Arc::downcast) {
+            return kept;
+        }
+        let made = Arc::new(encode(self));
+        // If another one is kept already, this one serves the caller alone.
+        self.shared.encoded.set(Arc::<T>::clone(&made)).ok();
+        made
     }
 
     /// Returns whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
@@ -78,88 +85,67 @@ impl Command {
     /// refuse undeclared keys can check them.
     #[must_use]
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
-        match self.operation() {
-            Operation::Acquire { key, token, ttl } => vec![
-                word("SET"),
-                Cow::Borrowed(key),
-                Cow::Borrowed(token.as_bytes()),
-                word("NX"),
-                word("PX"),
-                number(ttl.as_millis()),
-            ],
-            Operation::AcquireOrReport { key, token, ttl } => {
-                let mut args = self.script_args(&scripts::ACQUIRE, 1);
-                args.push(Cow::Borrowed(key));
-                args.push(Cow::Borrowed(token.as_bytes()));
+        let operation = self.operation();
+        let mut args = match operation {
+            Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
+                self.name_and_keys(keys.as_slice().iter())
+            }
+            Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
+            Operation::Inspect { key } | Operation::Remove { key } => {
+                self.name_and_keys(slice::from_ref(key).iter())
+            }
+        };
+        match operation {
+            Operation::Acquire { token, ttl, .. } => {
+                args.push(word(token.as_bytes()));
+                if operation.script().is_none() {
+                    args.extend([word("NX"), word("PX")]);
+                }
                 args.push(number(ttl.as_millis()));
-                args
             }
             Operation::Extend { entries } => {
-                let mut args = self.script_args(&scripts::EXTEND, entries.len());
-                args.extend(entries.iter().map(|entry| Cow::Borrowed(&*entry.key)));
                 for entry in entries.iter() {
-                    args.push(Cow::Borrowed(entry.token.as_bytes()));
+                    args.push(word(entry.token.as_bytes()));
                     args.push(number(entry.ttl.as_millis()));
                 }
-                args
             }
-            Operation::Release { key, token, keep } => {
-                let mut args = self.script_args(&scripts::RELEASE, 1);
-                args.push(Cow::Borrowed(key));
-                args.push(Cow::Borrowed(token.as_bytes()));
+            Operation::Release { token, keep, .. } => {
+                args.push(word(token.as_bytes()));
                 if !keep.is_zero() {
                     args.push(number(whole_millis(*keep)));
                 }
-                args
             }
-            Operation::AcquireAll { keys, token, ttl } => {
-                let mut args = self.script_args(&scripts::ACQUIRE_ALL, keys.len());
-                args.extend(keys.iter().map(|key| Cow::Borrowed(&**key)));
-                args.push(Cow::Borrowed(token.as_bytes()));
-                args.push(number(ttl.as_millis()));
-                args
-            }
-            Operation::ReleaseAll { keys, token, keep } => {
-                let mut args = self.script_args(&scripts::RELEASE_ALL, keys.len());
-                args.extend(keys.iter().map(|key| Cow::Borrowed(&**key)));
-                args.push(Cow::Borrowed(token.as_bytes()));
-                if !keep.is_zero() {
-                    args.push(number(whole_millis(*keep)));
-                }
-                args
-            }
-            Operation::Inspect { key } => {
-                let mut args = self.script_args(&scripts::INSPECT, 1);
-                args.push(Cow::Borrowed(key));
-                args
-            }
-            Operation::Remove { key } => {
-                let mut args = self.script_args(&scripts::REMOVE, 1);
-                args.push(Cow::Borrowed(key));
-                args
-            }
+            Operation::Inspect { .. } | Operation::Remove { .. } => {}
         }
+        args
     }
 
-    fn script_args(&self, script: &'static Script, keys: usize) -> Vec<Cow<'_, [u8]>> {
-        let mut args = Vec::with_capacity(3 + 3 * keys);
-        if self.shared.with_source {
-            args.push(word("EVAL"));
-            args.push(word(script.source()));
-        } else {
-            args.push(word("EVALSHA"));
-            args.push(word(script.digest()));
+    /// Returns the words that come first: those of the script, or `SET`, and the keys.
+    fn name_and_keys<'a>(
+        &'a self,
+        keys: impl ExactSizeIterator<Item = &'a Arc<[u8]>>,
+    ) -> Vec<Cow<'a, [u8]>> {
+        let mut args = Vec::with_capacity(3 + 3 * keys.len());
+        match self.operation().script() {
+            None => args.push(word("SET")),
+            Some(script) => {
+                args.extend(match self.shared.with_source {
+                    true => [word("EVAL"), word(script.source)],
+                    false => [word("EVALSHA"), word(script.digest())],
+                });
+                args.push(match keys.len() {
+                    1 => word("1"),
+                    count => number(count as u64),
+                });
+            }
         }
-        args.push(match keys {
-            1 => word("1"),
-            _ => number(keys as u64),
-        });
+        args.extend(keys.map(word));
         args
     }
 }
 
-fn word(text: &str) -> Cow<'_, [u8]> {
-    Cow::Borrowed(text.as_bytes())
+fn word<T: AsRef<[u8]> + ?Sized>(word: &T) -> Cow<'_, [u8]> {
+    Cow::Borrowed(word.as_ref())
 }
 
 fn number<'a>(value: u64) -> Cow<'a, [u8]> {
@@ -174,7 +160,8 @@ fn whole_millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{ExtendEntry, Token};
+    use crate::node::{ExtendEntry, Keys, Token};
+    use crate::scripts;
     use crate::ttl::Ttl;
 
     fn words(command: &Command) -> Vec<String> {
@@ -186,15 +173,15 @@ mod tests {
         Ttl::new(Duration::from_millis(millis)).unwrap()
     }
 
+    fn key() -> Keys {
+        Keys::One(Arc::from(*b"k"))
+    }
+
     const TOKEN: &str = "00000000-0000-4000-8000-000000000000";
 
     #[test]
     fn an_acquire_is_one_atomic_set() {
-        let command = Command::from(Operation::Acquire {
-            key: Arc::from(*b"k"),
-            token: Token::from_random([0; 16]),
-            ttl: ttl(1500),
-        });
+        let command = Command::from(key().acquire(Token::from_random([0; 16]), ttl(1500), false));
         assert_eq!(
             words(&command),
             ["SET", "k", TOKEN, "NX", "PX", "1500"].map(String::from)
@@ -226,15 +213,22 @@ mod tests {
     #[test]
     fn a_release_keeps_a_key_for_whole_milliseconds_rounded_up() {
         let keep = |keep| {
-            let command = Command::from(Operation::Release {
-                key: Arc::from(*b"k"),
-                token: Token::from_random([0; 16]),
-                keep,
-            });
+            let command = Command::from(key().release(Token::from_random([0; 16]), keep));
             words(&command).last().cloned()
         };
         assert_eq!(keep(Duration::ZERO).as_deref(), Some(TOKEN));
         assert_eq!(keep(Duration::from_nanos(1)).as_deref(), Some("1"));
         assert_eq!(keep(Duration::from_millis(5)).as_deref(), Some("5"));
+    }
+    #[test]
+    fn a_command_is_encoded_once_for_all_clients_that_want_one_type() {
+        let key = Arc::from(*b"k");
+        let command = Command::from(Operation::Inspect { key });
+        let clone = command.clone();
+        assert_eq!(*command.encoded(|_| 1), 1);
+        assert_eq!(*clone.encoded(|_| 2), 1);
+        assert_eq!(*command.encoded(|_| "other"), "other");
+        assert_eq!(*command.encoded(|_| "another"), "another");
+        assert_eq!(*command.encoded(|_| 3), 1);
     }
 }

@@ -143,6 +143,12 @@ impl NodeError {
         matches!(self.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
     }
 
+    /// Returns whether the server may have refused the command for one of its keys alone: for lack of
+    /// permission, or since it is about to move it or has moved it to another node of a cluster.
+    pub(crate) fn is_of_one_key(&self) -> bool {
+        self.is_permission() || matches!(self.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))
+    }
+
     /// Returns whether the server does not know the script, so that nothing ran.
     pub(crate) fn is_no_script(&self) -> bool {
         self.code() == Some("NOSCRIPT")

@@ -2,8 +2,8 @@
 //! commands and replies.
 
 mod command;
-mod encoded;
 mod error;
+mod keys;
 mod operation;
 mod reply;
 mod subscription;
@@ -19,6 +19,7 @@ use crate::runtime::BoxFuture;
 
 pub use command::Command;
 pub use error::{NodeError, NodeErrorKind};
+pub use keys::Keys;
 pub use operation::{ExtendEntry, Operation};
 pub use reply::Reply;
 pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};

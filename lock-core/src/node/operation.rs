@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Token;
+use super::{Keys, Token};
 use crate::scripts::{self, Script};
 use crate::ttl::Ttl;
 
@@ -11,28 +11,25 @@ use crate::ttl::Ttl;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// `SET key token NX PX ttl`. Answers [`Reply::Bytes`](super::Reply::Bytes)`(OK)` if the key
-    /// was free, [`Reply::Nil`](super::Reply::Nil) if it was not, of whatever type it is.
-    Acquire {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The value to set.
-        token: Token,
-        /// The key's lifetime.
-        ttl: Ttl,
-    },
-    /// Acquires by a script, which also reports the holder.
+    /// Sets all keys if each of them is free, and none of them otherwise.
     ///
-    /// Answers `Int(1)` if the key was free, or holds this very token (nothing changes then).
-    /// Otherwise it answers an array of the holder's token (cut to 128 bytes; `Nil` if the key is not
+    /// One key without `report_holder` is a plain `SET key token NX PX ttl`. It answers
+    /// [`Reply::Bytes`](super::Reply::Bytes)`(OK)` if the key was free, [`Reply::Nil`](super::Reply::Nil)
+    /// if it was not, of whatever type it is.
+    ///
+    /// Everything else is a script. It takes a key that holds this very token for a free one, and
+    /// leaves it as it is. It answers `Int(1)` if all keys were free. Otherwise it answers an array
+    /// about the first key that was not: the holder's token (cut to 128 bytes; `Nil` if the key is not
     /// a string) and the key's PTTL in ms (-1 if it has no expiry).
-    AcquireOrReport {
-        /// The lock's key.
-        key: Arc<[u8]>,
+    Acquire {
+        /// The lock's keys, at least one.
+        keys: Keys,
         /// The value to set.
         token: Token,
-        /// The key's lifetime.
+        /// The keys' lifetime.
         ttl: Ttl,
+        /// Whether a refusal reports the holder. With several keys, it always does.
+        report_holder: bool,
     },
     /// Extends the keys that still hold their token; never creates and never shortens one.
     ///
@@ -42,46 +39,25 @@ pub enum Operation {
         /// What to extend; on a cluster, keys of one slot.
         entries: Arc<[ExtendEntry]>,
     },
-    /// Deletes the key if it still holds the token.
+    /// Deletes each key that still holds the token.
     ///
-    /// With `keep` above zero, the key is not deleted; its lifetime is cut to `keep` if it is longer.
-    /// Answers `Int(1)` if the key held the token, `Int(0)` if there is no key, `Int(-1)`
-    /// if it holds something else.
+    /// With `keep` above zero, keys are not deleted; the lifetime of each is cut to `keep` if it is
+    /// longer. For one key it answers `Int(1)` if the key held the token, `Int(0)` if there is no key,
+    /// `Int(-1)` if it holds something else. For several keys it answers an array with one such integer
+    /// for each, in their order.
     Release {
-        /// The lock's key.
-        key: Arc<[u8]>,
+        /// The lock's keys.
+        keys: Keys,
         /// The value to compare with.
         token: Token,
-        /// For how much longer the key is to live; zero deletes it. A fraction of a millisecond
+        /// For how much longer the keys are to live; zero deletes them. A fraction of a millisecond
         /// counts as a whole one.
-        keep: Duration,
-    },
-    /// Sets all keys if each of them is free or holds this very token, and none of them otherwise.
-    ///
-    /// Answers as [`AcquireOrReport`](Self::AcquireOrReport) does, and reports the holder of the first
-    /// key that is not free.
-    AcquireAll {
-        /// The locks' keys, at least one and no two the same; on a cluster, of one slot.
-        keys: Arc<[Arc<[u8]>]>,
-        /// The value to set.
-        token: Token,
-        /// The keys' lifetime.
-        ttl: Ttl,
-    },
-    /// Does for each key what a [`Release`](Self::Release) does for one. Answers an array with the
-    /// integer of such a release for each key.
-    ReleaseAll {
-        /// The locks' keys; on a cluster, of one slot.
-        keys: Arc<[Arc<[u8]>]>,
-        /// The value to compare with.
-        token: Token,
-        /// As for a `Release`.
         keep: Duration,
     },
     /// Reports the holder, and changes nothing.
     ///
     /// Answers `Int(0)` if there is no key, otherwise an array like that of an
-    /// [`AcquireOrReport`](Self::AcquireOrReport) that was refused.
+    /// [`Acquire`](Self::Acquire) that was refused.
     Inspect {
         /// The lock's key.
         key: Arc<[u8]>,
@@ -112,14 +88,18 @@ impl Operation {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Acquire { .. } | Self::AcquireOrReport { .. } | Self::AcquireAll { .. } => {
-                "acquire"
-            }
+            Self::Acquire { .. } => "acquire",
             Self::Extend { .. } => "extend",
-            Self::Release { .. } | Self::ReleaseAll { .. } => "release",
+            Self::Release { .. } => "release",
             Self::Inspect { .. } => "inspect",
             Self::Remove { .. } => "remove",
         }
+    }
+
+    /// Returns the name of the script that carries it out on a server, or `None` for a plain `SET`.
+    #[must_use]
+    pub fn script_name(&self) -> Option<&'static str> {
+        self.script().map(|script| script.name)
     }
 
     /// Returns the key that decides about the connection (rule N12): the first one, if there are
@@ -127,24 +107,18 @@ impl Operation {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
-            Self::Acquire { key, .. }
-            | Self::AcquireOrReport { key, .. }
-            | Self::Release { key, .. }
-            | Self::Inspect { key }
-            | Self::Remove { key } => key,
-            Self::AcquireAll { keys, .. } | Self::ReleaseAll { keys, .. } => {
-                keys.first().map_or(&[], |key| key)
-            }
+            Self::Acquire { keys, .. } | Self::Release { keys, .. } => keys.first(),
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
+            Self::Inspect { key } | Self::Remove { key } => key,
         }
     }
 
     /// Returns the number of keys that it is about.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Self::AcquireAll { keys, .. } | Self::ReleaseAll { keys, .. } => keys.len(),
+            Self::Acquire { keys, .. } | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
-            _ => 1,
+            Self::Inspect { .. } | Self::Remove { .. } => 1,
         }
     }
 
@@ -153,36 +127,25 @@ impl Operation {
     #[must_use]
     pub fn undo(&self) -> Option<Self> {
         match self {
-            Self::Acquire { key, token, .. } | Self::AcquireOrReport { key, token, .. } => {
-                Some(Self::Release {
-                    key: Arc::clone(key),
-                    token: *token,
-                    keep: Duration::ZERO,
-                })
-            }
-            Self::AcquireAll { keys, token, .. } => Some(Self::ReleaseAll {
-                keys: Arc::clone(keys),
+            Self::Acquire { keys, token, .. } => Some(Self::Release {
+                keys: keys.clone(),
                 token: *token,
                 keep: Duration::ZERO,
             }),
-            Self::Extend { .. }
-            | Self::Release { .. }
-            | Self::ReleaseAll { .. }
-            | Self::Inspect { .. }
-            | Self::Remove { .. } => None,
+            _ => None,
         }
     }
 
     pub(super) fn script(&self) -> Option<&'static Script> {
-        match self {
-            Self::Acquire { .. } => None,
-            Self::AcquireOrReport { .. } => Some(&scripts::ACQUIRE),
-            Self::Extend { .. } => Some(&scripts::EXTEND),
-            Self::Release { .. } => Some(&scripts::RELEASE),
-            Self::AcquireAll { .. } => Some(&scripts::ACQUIRE_ALL),
-            Self::ReleaseAll { .. } => Some(&scripts::RELEASE_ALL),
-            Self::Inspect { .. } => Some(&scripts::INSPECT),
-            Self::Remove { .. } => Some(&scripts::REMOVE),
-        }
+        Some(match self {
+            Self::Acquire { keys, .. } if keys.is_several() => &scripts::ACQUIRE_ALL,
+            Self::Acquire { report_holder, .. } if !report_holder => return None,
+            Self::Acquire { .. } => &scripts::ACQUIRE,
+            Self::Extend { .. } => &scripts::EXTEND,
+            Self::Release { keys, .. } if keys.is_several() => &scripts::RELEASE_ALL,
+            Self::Release { .. } => &scripts::RELEASE,
+            Self::Inspect { .. } => &scripts::INSPECT,
+            Self::Remove { .. } => &scripts::REMOVE,
+        })
     }
 }

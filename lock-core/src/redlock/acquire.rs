@@ -23,7 +23,7 @@ use super::settings::Plan;
 use super::{debts, renew};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
-use crate::node::{Command, NodeError, Token};
+use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
 use crate::trace;
@@ -116,7 +116,7 @@ impl<'a> Acquire<'a> {
         let mut now = self.started;
         loop {
             self.check_open()?;
-            let defeat = match self.attempt(ask_plan, now, &own).await {
+            let (defeat, cleanup) = match self.attempt(ask_plan, now, &own).await {
                 Ok(held) => {
                     let waited = held.lock().started.saturating_sub(self.started);
                     trace::acquired(
@@ -129,7 +129,10 @@ impl<'a> Acquire<'a> {
                 }
                 Err(defeat) => defeat,
             };
-            self.check_open()?;
+            if self.check_open().is_err() {
+                self.wait_for(cleanup).await;
+                return Err(AcquireError::ShutDown);
+            }
             own.push(defeat.token);
             if own.len() > OWN_TOKENS {
                 own.remove(0);
@@ -141,12 +144,17 @@ impl<'a> Acquire<'a> {
             };
             match next {
                 Next::Attempt { at, ask } => {
+                    // Goes on in the background.
+                    drop(cleanup);
                     self.pause_until(at).await;
                     now = self.runtime.now();
                     ask_plan = ask;
                     last_whole = Some(defeat);
                 }
-                Next::GiveUp => return Err(self.error(&defeat, retries.attempts())),
+                Next::GiveUp => {
+                    self.wait_for(cleanup).await;
+                    return Err(self.error(&defeat, retries.attempts()));
+                }
             }
         }
     }
@@ -159,19 +167,21 @@ impl<'a> Acquire<'a> {
         Ok(())
     }
 
-    /// One attempt, at `now`. A defeat is boxed, so that the common case moves no room for it.
+    /// One attempt, at `now`. After a defeat its releases are on their way. Both are boxed, so that the
+    /// common case moves no room for them.
     async fn attempt(
         &self,
         ask_plan: AskPlan,
         now: Duration,
         own: &[Token],
-    ) -> Result<Held, Box<Defeat>> {
+    ) -> Result<Held, (Box<Defeat>, Box<FanOut<Acquiring>>)> {
         let token = match own.last() {
             Some(last) if mutant!(TokenReused) => *last,
             _ => Token::generate(&*self.runtime),
         };
         let nodes = &self.engine.nodes;
-        let lock = Acquisition::new(nodes, &self.runtime, &self.plan, now, token);
+        let began = self.engine.settings().beginning(&*self.runtime, now);
+        let lock = Acquisition::new(nodes, &self.runtime, &self.plan, began, token);
         let lock = Arc::new(lock);
         if !mutant!(ShutdownForgetsAttempts) {
             lock.register(&self.engine.registry);
@@ -181,10 +191,13 @@ impl<'a> Acquire<'a> {
             lock.end();
         }
         let acquiring = Acquiring::new(&lock, ask_plan);
-        let mut fan_out = FanOut::new(acquiring, &self.runtime, now);
+        let mut fan_out = FanOut::new(acquiring, &self.runtime, began.now);
         fan_out.decide().await;
-        let now = self.runtime.now();
+        let now = lock.look();
         let mut valid_until = lock.started.saturating_add(lock.timing.validity);
+        if lock.ledger().has_expired() {
+            valid_until = now;
+        }
         if mutant!(ElapsedNotSubtracted) {
             valid_until = now.saturating_add(lock.timing.validity);
         }
@@ -195,6 +208,7 @@ impl<'a> Acquire<'a> {
         let hold = self.plan.hold_at_least;
         if verdict == Verdict::Won && lock.ledger().is_won(now, valid_until, hold) {
             fan_out.operation.is_decided = true;
+            fan_out.add(|acquiring, calls| acquiring.inspect_refusals(calls));
             if let Some(renewal) = self.plan.renewal {
                 renew::start(self.engine, &lock, renewal);
             }
@@ -206,12 +220,24 @@ impl<'a> Acquire<'a> {
         fan_out.add(Acquiring::give_up);
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
         fan_out.take_ready().await;
-        Err(Box::new(Defeat {
+        let defeat = Defeat {
             round: fan_out.operation.round.clone(),
             token,
             verdict,
             took: now.saturating_sub(lock.started),
-        }))
+        };
+        Err((Box::new(defeat), Box::new(fan_out)))
+    }
+
+    /// The process may end with the error: so the nodes that have granted are given the time of one
+    /// command to answer the release.
+    async fn wait_for(&self, mut cleanup: Box<FanOut<Acquiring>>) {
+        let until = self
+            .runtime
+            .now()
+            .saturating_add(self.plan.timing.node_timeout);
+        let is_granted = |acquiring: &Acquiring| !acquiring.lock.ledger().granted().is_empty();
+        cleanup.finish_while(is_granted, until).await;
     }
 
     async fn pause_until(&self, at: Duration) {
@@ -311,6 +337,18 @@ impl Acquiring {
             ReportHolder::Nowhere => false,
             ReportHolder::AtAnchor => self.anchor == Some(node),
             ReportHolder::Everywhere => true,
+        }
+    }
+
+    /// The lock is won: asks the nodes that have refused it whose key they have. If it is ours, though
+    /// nothing but a plain `SET` was sent, such a node is the same server as one that has granted it.
+    fn inspect_refusals(&self, calls: &mut Calls) {
+        let lock = &self.lock;
+        let Keys::One(key) = &lock.keys else { return };
+        for node in self.round.refused().iter() {
+            let key = Arc::clone(key);
+            let command = Command::from(NodeOperation::Inspect { key });
+            calls.push(Call::of_lock(lock, node, Purpose::Inspect, command));
         }
     }
 

@@ -1,6 +1,7 @@
 //! One attempt to acquire, and the lock that it may become.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use super::node::Nodes;
-use super::protocol::{Debt, Keys, Ledger, Quorum, Renewal, Timing};
+use super::protocol::{Debt, Ledger, Moment, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
-use crate::node::{Command, Token};
+use crate::node::{Command, Keys, Token};
 use crate::runtime::Runtime;
 use crate::sync::locked;
 use crate::trace;
@@ -34,6 +35,8 @@ pub(crate) struct Acquisition {
     ledger: Mutex<Ledger>,
     release: Mutex<ReleaseState>,
     loss: Mutex<LossState>,
+    /// A body runs that is not to outlive the lock.
+    is_scoped: AtomicBool,
     registration: OnceLock<Registration<Self>>,
     renewed: OnceLock<Box<Renewed<Self>>>,
 }
@@ -51,11 +54,11 @@ pub(crate) enum ReleaseState {
     Done { was_held: bool },
 }
 
-/// Whether nodes have said that the lock is not ours any more, and who waits to hear of it.
+/// Whether the lock was lost, and who waits to hear of it.
 #[derive(Debug)]
 enum LossState {
     Untold(Waiters),
-    Told,
+    Told(Loss),
 }
 
 /// The tasks that wait for something to end. They notice that this is dropped; nothing is ever sent.
@@ -64,26 +67,30 @@ enum LossState {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(Vec<oneshot::Sender<Infallible>>);
 
+/// How often a task that waits for a loss looks whether the machine was paused.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 impl Acquisition {
     pub(crate) fn new(
         nodes: &Arc<Nodes>,
         runtime: &Arc<dyn Runtime>,
         plan: &Plan,
-        now: Duration,
+        began: Moment,
         token: Token,
     ) -> Self {
         let has_several = plan.keys.as_slice().len() > 1;
-        let ledger = Ledger::new(has_several, plan.timing.ttl.as_duration());
+        let ledger = Ledger::new(has_several, plan.timing.ttl.as_duration(), began);
         Self {
             nodes: Arc::clone(nodes),
             runtime: Arc::clone(runtime),
             keys: plan.keys.clone(),
             token,
             timing: plan.timing,
-            started: now,
+            started: began.now,
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
             loss: Mutex::new(LossState::Untold(Waiters::default())),
+            is_scoped: AtomicBool::new(false),
             registration: OnceLock::new(),
             renewed: OnceLock::new(),
         }
@@ -96,17 +103,12 @@ impl Acquisition {
         self.registration.get_or_init(|| registry.add(self, random));
     }
 
-    /// Has it extended automatically. Returns whether nobody serves the queue, which the caller has
-    /// to see to.
-    #[must_use]
-    pub(crate) fn renew(
-        self: &Arc<Self>,
-        renewals: &Arc<Renewals<Self>>,
-        renewal: Renewal,
-    ) -> bool {
-        let entry = || Box::new(renewals.entry(renewal, self.started));
+    /// Has it extended automatically.
+    pub(crate) fn renew(self: &Arc<Self>, renewals: &Arc<Renewals<Self>>, renewal: Renewal) {
+        let home = self.nodes.settings.home();
+        let entry = || Box::new(renewals.entry(renewal, home, self.started));
         self.renewed.get_or_init(entry);
-        renewals.put(self, self.started.saturating_add(renewal.interval))
+        renewals.put(self, self.started.saturating_add(renewal.interval), 0);
     }
 
     pub(crate) fn quorum(&self) -> Quorum {
@@ -152,7 +154,14 @@ impl Acquisition {
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        self.remaining_at(self.runtime.now())
+        self.remaining_at(self.look())
+    }
+
+    /// Returns the present. If the machine was paused, the validity ends.
+    pub(crate) fn look(&self) -> Duration {
+        let present = self.nodes.settings.moment(&*self.runtime);
+        self.ledger().look(present, self.timing.longest_pause());
+        present.now
     }
 
     /// From now on nothing may be set, and late grants are released. Returns whether it was not over
@@ -163,44 +172,69 @@ impl Acquisition {
         is_news
     }
 
-    /// The same by a release.
+    /// The same by a release, or by a shutdown that is about to release it. If the validity has ended
+    /// before, the lock is lost.
     pub(crate) fn end_by_release(&self, now: Duration) {
-        self.ledger().end_by_release(now);
+        let is_late = self.ledger().end_by_release(now);
         self.stop_renewal();
+        if is_late {
+            self.tell(Loss::Expired);
+        }
+    }
+
+    /// A shutdown is about to release it. Returns whether somebody waits to hear of that.
+    pub(crate) fn end_by_shutdown(&self, now: Duration) -> bool {
+        self.end_by_release(now);
+        self.tell(Loss::ShutDown)
     }
 
     /// A quorum of nodes has said that the lock is not ours. Nothing revives it.
     pub(crate) fn lose(&self) {
         // A lock that was released, or handed over, is not lost.
         let is_news = self.end() || mutant!(ReleaseAsLoss);
-        if !is_news {
-            return;
-        }
-        let before = std::mem::replace(&mut *locked(&self.loss), LossState::Told);
-        if let LossState::Untold(waiters) = before {
-            if mutant!(LossOnExpiryOnly) {
-                std::mem::forget(waiters);
-            } else {
-                drop(waiters);
-            }
-            self.tell_of(Loss::Revoked);
+        if is_news {
+            self.tell(Loss::Revoked);
         }
     }
 
+    /// Tells those who wait that the lock is lost, unless they were told before. Returns whether there
+    /// were any.
+    fn tell(&self, loss: Loss) -> bool {
+        let waiters = match &mut *locked(&self.loss) {
+            LossState::Told(_) => return false,
+            untold => std::mem::replace(untold, LossState::Told(loss)),
+        };
+        if loss != Loss::ShutDown {
+            self.log_loss(loss);
+        }
+        let LossState::Untold(waiters) = waiters else {
+            return false;
+        };
+        let is_awaited = waiters.are_any();
+        if loss == Loss::Revoked && mutant!(LossOnExpiryOnly) {
+            std::mem::forget(waiters);
+            return false;
+        }
+        // Wakes those who wait: foreign code, which must not run under the mutex.
+        drop(waiters);
+        is_awaited
+    }
+
     /// Has it logged that the lock is lost.
-    pub(crate) fn tell_of(&self, loss: Loss) {
+    pub(crate) fn log_loss(&self, loss: Loss) {
         let held = self.runtime.now().saturating_sub(self.started);
         trace::lost(self.keys.first(), loss, held);
     }
 
-    /// Ends when the lock is lost: at the earlier of a quorum's word and the end of the validity. It
-    /// never ends for a lock that is released.
+    /// Ends when the lock is lost: when a quorum says so, a shutdown begins, or the validity ends,
+    /// whichever comes first. It never ends for a lock that is released in time.
     pub(crate) async fn lost(self: Arc<Self>) -> Loss {
         loop {
-            let Some(told) = self.hears_of_loss() else {
-                return Loss::Revoked;
+            let told = match &mut *locked(&self.loss) {
+                LossState::Untold(waiters) => waiters.add(),
+                LossState::Told(loss) => return *loss,
             };
-            let now = self.runtime.now();
+            let now = self.look();
             let left = {
                 let mut ledger = self.ledger();
                 let left = ledger.remaining_at(now);
@@ -211,9 +245,9 @@ impl Acquisition {
                 is_told.then_some(left)
             };
             let Some(left) = left else {
-                // By a release, which never tells; or by a loss that is about to be told.
+                // By a release, which tells nothing; or by a loss that is about to be told.
                 let Err(oneshot::Canceled) = told.await;
-                return Loss::Revoked;
+                continue;
             };
             if left.is_zero() {
                 return Loss::Expired;
@@ -222,20 +256,25 @@ impl Acquisition {
                 true => self.timing.node_timeout / 2,
                 false => Duration::ZERO,
             };
-            // It may have been extended when this time is over.
-            select(told, self.runtime.sleep(left + late)).await;
+            // It may have been extended when this time is over, or the machine was paused meanwhile.
+            let pause = match self.nodes.settings.notice_pauses {
+                true => (left + late).min(LOOK_EVERY),
+                false => left + late,
+            };
+            select(told, self.runtime.sleep(pause)).await;
         }
     }
 
-    /// Something that ends when the loss is told; `None` if it was.
-    fn hears_of_loss(&self) -> Option<oneshot::Receiver<Infallible>> {
-        match &mut *locked(&self.loss) {
-            LossState::Untold(waiters) => Some(waiters.add()),
-            LossState::Told => None,
-        }
+    pub(crate) fn set_scoped(&self, is_scoped: bool) {
+        self.is_scoped.store(is_scoped, Ordering::SeqCst);
     }
 
-    fn stop_renewal(&self) {
+    pub(crate) fn is_scoped(&self) -> bool {
+        self.is_scoped.load(Ordering::SeqCst)
+    }
+
+    /// It is not extended automatically any more.
+    pub(crate) fn stop_renewal(&self) {
         if let Some(renewed) = self.renewed.get()
             && !mutant!(RenewalOutlivesRelease)
         {
@@ -252,6 +291,10 @@ impl Waiters {
         let (sender, receiver) = oneshot::channel();
         self.0.push(sender);
         receiver
+    }
+
+    fn are_any(&self) -> bool {
+        self.0.iter().any(|waiter| !waiter.is_canceled())
     }
 }
 

@@ -169,6 +169,26 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Whether a lock ends when the wall clock says that the machine was paused while it was held: when it
+    /// has run ahead of the monotonic clock by more than the larger of 500 ms and the allowance for drift,
+    /// since the lock was acquired or extended. The clocks of a virtual machine stand still while it is
+    /// paused, and its locks expire; only the wall clock is set right afterwards, and until that has
+    /// happened nothing can tell. A wall clock that is set forward costs a lock, but never grants one.
+    /// Switch it off where the wall clock is unfit. Defaults to on.
+    pub fn notice_pauses(mut self, notice: bool) -> Self {
+        self.settings.notice_pauses = notice;
+        self
+    }
+
+    /// Whether no command is to have more than one key: several resources are locked one after the other,
+    /// and each lock is extended by a command of its own. For proxies that shard: they send a script to
+    /// the server of its first key, all keys with it, and nobody says that the others belong elsewhere.
+    /// Nodes of a cluster refuse such a command, and need no setting. Defaults to off.
+    pub fn one_key_per_command(mut self, one_key: bool) -> Self {
+        self.settings.one_key_per_command = one_key;
+        self
+    }
+
     /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).

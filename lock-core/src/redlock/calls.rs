@@ -12,7 +12,8 @@ use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
-use super::protocol::{AcquireAnswer, KeyAnswer};
+use super::protocol::{AcquireAnswer, KeyAnswer, inspected};
+use crate::inspection::LockKey;
 use crate::node::{Command, NodeError, Reply};
 use crate::runtime::BoxFuture;
 
@@ -24,6 +25,8 @@ pub(crate) enum Purpose {
     Heal,
     Extend,
     Release,
+    /// Asks a node that has refused the lock which one it has.
+    Inspect,
     /// Asks about a key, or about many locks at once. It changes nothing for the lock it belongs to, if any.
     Other,
 }
@@ -138,10 +141,16 @@ impl Done {
         KeyAnswer::read(self.command.operation(), &reply)
     }
 
-    /// The answers to an extension of so many keys.
-    pub(crate) fn key_answers(&self, count: usize) -> Result<Vec<KeyAnswer>, NodeError> {
+    /// What a node that was inspected has.
+    pub(crate) fn inspected(&self) -> Result<Option<LockKey>, NodeError> {
         let reply = self.result.clone()?;
-        KeyAnswer::read_all(self.command.operation(), &reply, count)
+        inspected(self.command.operation(), &reply)
+    }
+
+    /// The answers to an extension of several locks, one for each key.
+    pub(crate) fn key_answers(&self) -> Result<Vec<KeyAnswer>, NodeError> {
+        let reply = self.result.clone()?;
+        KeyAnswer::read_all(self.command.operation(), &reply)
     }
 }
 

@@ -27,10 +27,10 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(nodes: Nodes) -> Self {
         Self {
+            is_one_by_one: AtomicBool::new(nodes.settings.one_key_per_command),
             nodes: Arc::new(nodes),
             registry: Arc::default(),
             renewals: Arc::default(),
-            is_one_by_one: AtomicBool::new(false),
             is_by_slot: AtomicBool::new(false),
         }
     }

@@ -60,7 +60,9 @@ async fn run(
     is_held: impl Fn(&Acquisition) -> bool,
 ) -> Result<(), ExtendError> {
     lock.ledger().note_ttl(timing.ttl.as_duration());
-    let started = lock.runtime.now();
+    let settings = &lock.nodes.settings;
+    let began = settings.beginning(&*lock.runtime, lock.runtime.now());
+    let started = began.now;
     let extending = Extending {
         lock: Arc::clone(lock),
         round: ExtendRound::new(lock.quorum()),
@@ -78,7 +80,7 @@ async fn run(
                 false => started,
             };
             let valid_until = started.saturating_add(timing.validity);
-            if !lock.ledger().is_extended(valid_until) {
+            if !lock.ledger().is_extended(began, valid_until) {
                 return Err(ExtendError::Lost);
             }
             fan_out.add(|extending, calls| extending.heal(valid_until, calls));

@@ -109,6 +109,17 @@ impl<O: Operation> FanOut<O> {
         }
     }
 
+    /// Takes answers as long as this is true, there are calls, and `until` is not reached.
+    pub(crate) async fn finish_while(&mut self, is_open: impl Fn(&O) -> bool, until: Duration) {
+        self.now = None;
+        while is_open(&self.operation) && !self.calls.is_empty() {
+            let Some(done) = self.next(until).await else {
+                return;
+            };
+            self.operation.take(done, &mut self.calls);
+        }
+    }
+
     /// Drives all calls to their end.
     pub(crate) async fn finish(&mut self) {
         while let Some(done) = self.calls.next().await {

@@ -60,7 +60,7 @@ impl HeldLock for Held {
 
     fn hand_over(&self) -> Option<Lease> {
         let lock = &self.lock;
-        let now = lock.runtime.now();
+        let now = lock.look();
         let remaining = lock.remaining_at(now);
         let is_ours = || mutant!(LeaseReleasedOnDrop) || release::leave_to_others(lock);
         if remaining.is_zero() || !is_ours() {
@@ -89,6 +89,10 @@ impl HeldLock for Held {
         release::release(&self.lock).await
     }
 
+    fn set_scoped(&self, is_scoped: bool) {
+        self.lock.set_scoped(is_scoped);
+    }
+
     fn release_in_background(&self) {
         release::release_in_background(&self.lock);
     }
@@ -103,8 +107,10 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
         return Err(ResumeError::ShutDown);
     }
     let runtime = engine.settings().runtime();
-    let now = runtime.now();
-    let lock = Arc::new(Acquisition::new(&engine.nodes, &runtime, &plan, now, token));
+    let began = engine.settings().beginning(&*runtime, runtime.now());
+    let now = began.now;
+    let lock = Acquisition::new(&engine.nodes, &runtime, &plan, began, token);
+    let lock = Arc::new(lock);
     if !mutant!(ShutdownForgetsResumed) {
         lock.register(&engine.registry);
     }
@@ -121,7 +127,7 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
             ledger.hold_until(now.saturating_add(hold));
         }
         let is_believed = mutant!(LeaseWithoutProof);
-        if is_believed && !ledger.is_extended(now.saturating_add(lock.timing.validity)) {
+        if is_believed && !ledger.is_extended(began, now.saturating_add(lock.timing.validity)) {
             return Err(ResumeError::Lost);
         }
     }

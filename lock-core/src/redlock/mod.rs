@@ -2,6 +2,7 @@
 
 mod acquire;
 mod acquisition;
+mod backlog;
 mod builder;
 mod calls;
 mod debts;
@@ -29,7 +30,8 @@ use async_trait::async_trait;
 pub use builder::RedlockBuilder;
 
 use crate::error::{
-    AcquireError, BuildError, ForceReleaseError, InvalidInput, ResumeError, ShutdownError,
+    AcquireError, BuildError, FlushError, ForceReleaseError, InvalidInput, ResumeError,
+    ShutdownError,
 };
 use crate::guard::LockGuard;
 use crate::inspection::Inspection;
@@ -172,12 +174,36 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
         held::resume(&self.engine, lease).await
     }
 
+    /// Waits for the releases that are under way, and changes nothing else: those of guards that were
+    /// dropped and of attempts that failed, up to the answer of each node, and those that are owed to
+    /// nodes that did not answer. For programs that are frozen or ended after they have done their work,
+    /// such as functions that a platform stops between two calls. It waits for at most `within`.
+    ///
+    /// # Errors
+    ///
+    /// [`FlushError`]: some releases were not answered in that time. They go on in the background.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time.
+    pub async fn flush(&self, within: Duration) -> Result<(), FlushError> {
+        shutdown::flush(&self.engine, within).await
+    }
+
     /// Ends this lock and its clones: every lock that is held is released at all nodes, and from now on
     /// acquiring fails with [`AcquireError::ShutDown`]. For the end of a program, so that others need
     /// not wait for a ttl. It waits for 5 s at most.
     ///
-    /// Guards remain, but are no longer valid. Calls that wait for a lock end at their next attempt. A
-    /// lock that was handed over as a [`Lease`] is not held here, and stays.
+    /// Bodies come first: a lock whose body runs, that of
+    /// [`with_lock`](crate::DistributedLockExt::with_lock) or of a [tick](crate::tick), is kept until the
+    /// body has ended. After eight tenths of the time, bodies of `with_lock` are dropped
+    /// ([`Loss::ShutDown`](crate::Loss::ShutDown)), and their locks released then. A body that does not
+    /// end even so, since it blocks its thread, keeps its lock.
+    ///
+    /// A plain guard is no longer valid from the call on, and [`lost`](LockGuard::lost) ends. If somebody
+    /// waits for that, the lock is released a tenth of the time later, so that there is a moment to
+    /// react; otherwise at once. Calls that wait for a lock end at their next attempt. A lock that was
+    /// handed over as a [`Lease`] is not held here, and stays.
     ///
     /// # Errors
     ///
@@ -185,7 +211,8 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     ///
     /// # Cancel safety
     ///
-    /// If the call is dropped, the releases go on in the background. It can be called again.
+    /// If the call is dropped, the releases that were begun go on in the background. It can be called
+    /// again.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
         self.shutdown_within(Duration::from_secs(5)).await
     }
@@ -199,7 +226,8 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     ///
     /// # Cancel safety
     ///
-    /// If the call is dropped, the releases go on in the background. It can be called again.
+    /// If the call is dropped, the releases that were begun go on in the background. It can be called
+    /// again.
     pub async fn shutdown_within(&self, within: Duration) -> Result<(), ShutdownError> {
         shutdown::shutdown(&self.engine, within).await
     }

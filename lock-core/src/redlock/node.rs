@@ -2,14 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::protocol::{Admission, Debts, Health, Quorum, Timing};
+use super::backlog::Backlog;
+use super::protocol::{Admission, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
-use crate::node::{Command, NodeError, NodeErrorKind, RedisNode, Reply};
+use crate::node::{Command, NodeError, NodeErrorKind, Operation, RedisNode, Reply};
 use crate::runtime::BoxFuture;
 use crate::sync::locked;
 use crate::trace;
@@ -18,11 +19,19 @@ use crate::trace;
 /// ttl of a few milliseconds must not close the node to all others.
 const SUSPICIOUS: Duration = Duration::from_millis(10);
 
+/// A node was seen to be the same server as another one so many times before that is believed: a key may
+/// also come from a command that was delayed.
+const SEEN_BEFORE: usize = 1;
+
 /// One node of a lock.
 #[derive(Debug)]
 pub(crate) struct LockNode {
     pub(crate) label: Arc<str>,
     node: Arc<dyn RedisNode>,
+    /// How often it was seen to be the same server as another node.
+    seen_as_twin: AtomicUsize,
+    /// Why it is not asked any more: it is.
+    twin_of: OnceLock<String>,
     /// It answers, and always has: nothing more needs to be known then.
     is_fine: AtomicBool,
     health: Mutex<Health>,
@@ -34,6 +43,8 @@ impl LockNode {
         Self {
             label: Arc::from(node.label()),
             node,
+            seen_as_twin: AtomicUsize::new(0),
+            twin_of: OnceLock::new(),
             is_fine: AtomicBool::new(false),
             health: Mutex::default(),
             debts: Mutex::default(),
@@ -51,6 +62,11 @@ impl LockNode {
         within: Duration,
         gate: &G,
     ) -> Result<Reply, NodeError> {
+        if let Some(why) = self.twin_of.get()
+            && !matches!(command.operation(), Operation::Release { .. })
+        {
+            return Err(NodeError::not_sent(why.as_str()));
+        }
         let result = self.send(command, within, gate).await;
         if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
             let command = command.with_source();
@@ -150,6 +166,8 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
+    /// Releases of guards that were dropped.
+    pub(crate) releases: Arc<Backlog>,
     /// A task that worked in the background ended with its runtime, and what it left waits for another.
     left_work: AtomicBool,
 }
@@ -159,6 +177,7 @@ impl Nodes {
         Self {
             all: all.into(),
             settings,
+            releases: Arc::default(),
             left_work: AtomicBool::new(false),
         }
     }
@@ -172,6 +191,21 @@ impl Nodes {
     /// was asked. The caller has to see to its work.
     pub(crate) fn take_left_work(&self) -> bool {
         self.left_work.load(Ordering::Relaxed) && self.left_work.swap(false, Ordering::SeqCst)
+    }
+
+    /// A node has a key that was sent to others alone, which have granted it: it is the same server as one
+    /// of them. Seen twice, it is not asked any more, since its vote would count for two.
+    pub(crate) fn recognise(&self, node: usize, granted: NodeSet) {
+        let twin = &self.all[node];
+        if twin.seen_as_twin.fetch_add(1, Ordering::Relaxed) < SEEN_BEFORE {
+            return;
+        }
+        let others = granted.iter().map(|node| &*self.all[node].label);
+        let others = others.collect::<Vec<_>>().join(" or ");
+        let why = format!("not asked: it is the same server as {others}");
+        if twin.twin_of.set(why).is_ok() {
+            trace::twin(&twin.label, &others);
+        }
     }
 
     pub(crate) fn quorum(&self) -> Quorum {

@@ -41,8 +41,11 @@ pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
         }
         *state = ReleaseState::Running(Waiters::default());
     }
-    // Dropped, it goes on in the background.
-    drop(Release::start(lock));
+    let release = Release::start(lock);
+    lock.nodes.releases.run(&lock.runtime, async move {
+        // What it comes to is told to those who wait for it. Nodes that are late hold no place.
+        release.run(false).await.ok();
+    });
 }
 
 /// The lock is no longer for its guard to release. Returns `false` if its release has begun.
@@ -85,6 +88,15 @@ pub(crate) fn settle(done: Done, calls: &mut Calls) {
             let answer = done.key_answer();
             lock.ledger().release_answered(done.node, &answer, now)
         }
+        Purpose::Inspect => {
+            let found = done.inspected().ok().flatten();
+            let token = found.and_then(|found| found.token);
+            let granted = lock.ledger().granted();
+            if token.as_deref() == Some(lock.token.as_bytes()) && !granted.contains(done.node) {
+                lock.nodes.recognise(done.node, granted);
+            }
+            Follow::Nothing
+        }
         Purpose::Other => Follow::Nothing,
     };
     carry_out(follow, lock, done.node, calls);
@@ -126,7 +138,7 @@ struct Release {
 
 impl Release {
     fn start(lock: &Arc<Acquisition>) -> Self {
-        let now = lock.runtime.now();
+        let now = lock.look();
         lock.end_by_release(now);
         let releasing = Releasing::new(lock);
         Self {

@@ -1,5 +1,5 @@
-//! Automatic extension: one task for all locks of a `Redlock`, and one command to each node for many
-//! of them.
+//! Automatic extension: one task on each runtime for all locks of a `Redlock`, and one command to each
+//! node for many of them.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -18,34 +18,37 @@ use super::extend::set_again;
 use super::fanout::{FanOut, Operation, Rest};
 use super::node::Nodes;
 use super::protocol::{
-    Admission, ExtendVerdict, KeyAnswer, KeyVote, NodeSet, Renewal, RenewalRound, Step, slot,
+    Admission, ExtendVerdict, KeyAnswer, KeyVote, Moment, NodeSet, Renewal, RenewalRound, Step,
+    slot,
 };
 use super::release::settle;
-use super::renewals::Renewable;
+use super::renewals::{Due, Home, Renewable};
 use crate::error::Loss;
-use crate::node::{Command, ExtendEntry, NodeError, Operation as NodeOperation};
+use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::trace;
 
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
-    if lock.renew(&engine.renewals, renewal) {
-        serve(engine, &lock.runtime);
-    }
+    lock.renew(&engine.renewals, renewal);
+    serve(engine, &lock.runtime, engine.settings().home());
 }
 
 /// Goes on where a runtime ended.
 pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
-    if engine.renewals.take_over_if_unserved() {
-        serve(engine, runtime);
-    }
+    serve(engine, runtime, engine.settings().home());
 }
 
-fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+/// Sees to it that what is to be extended is extended on this runtime, if not elsewhere before.
+fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>, home: Home) {
+    if !engine.renewals.take_over(home) {
+        return;
+    }
     let was_taken = Arc::new(AtomicBool::new(false));
     let renewer = Renewer {
         engine: Arc::clone(engine),
         runtime: Arc::clone(runtime),
+        home,
         rounds: FuturesUnordered::new(),
         timer: None,
         is_done: false,
@@ -55,10 +58,11 @@ fn serve(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
     was_taken.store(true, Ordering::SeqCst);
 }
 
-/// The one task that extends the locks of a `Redlock`. It ends when there are none.
+/// The task on one runtime that extends the locks of a `Redlock`. It ends when there are none.
 struct Renewer {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
+    home: Home,
     rounds: FuturesUnordered<BoxFuture<'static, ()>>,
     timer: Option<(Duration, BoxFuture<'static, ()>)>,
     /// It has left the queue: another task may serve it by now.
@@ -87,14 +91,19 @@ impl Renewer {
         }
     }
 
-    /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it.
-    fn by_command(&self, locks: Vec<Arc<Acquisition>>) -> Vec<Vec<Arc<Acquisition>>> {
+    /// Locks that go into one command: all, or those of one slot where nodes of a cluster ask for it, or a
+    /// single one.
+    fn by_command(&self, locks: Vec<Due<Acquisition>>) -> Vec<Vec<Due<Acquisition>>> {
+        if self.engine.settings().one_key_per_command {
+            return locks.into_iter().map(|lock| vec![lock]).collect();
+        }
         if !self.engine.is_by_slot.load(Ordering::Relaxed) {
             return vec![locks];
         }
         let mut slots = BTreeMap::<u16, Vec<_>>::new();
         for lock in locks {
-            slots.entry(slot(lock.keys.first())).or_default().push(lock);
+            let slot = slot(lock.item.keys.first());
+            slots.entry(slot).or_default().push(lock);
         }
         slots.into_values().collect()
     }
@@ -102,21 +111,11 @@ impl Renewer {
     /// Ready with whether all is done, or when there may be something to do.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         while let Poll::Ready(Some(())) = self.rounds.poll_next_unpin(cx) {}
-        // Wakers are foreign code, which must not run under the mutex.
-        let waker = cx.waker().clone();
-        let (due, before) = {
-            let mut queue = self.engine.renewals.queue();
-            let due = queue.first_due();
-            if due.is_none() && self.rounds.is_empty() {
-                queue.is_served = false;
-                self.is_done = true;
-                return Poll::Ready(true);
-            }
-            (due, queue.waker.replace(waker))
-        };
-        drop(before);
-        let Some(due) = due else {
-            return Poll::Pending;
+        let may_end = self.rounds.is_empty();
+        let renewals = &self.engine.renewals;
+        let Some(due) = renewals.wait(self.home, cx.waker().clone(), may_end) else {
+            self.is_done = true;
+            return Poll::Ready(true);
         };
         if self.timer.as_ref().is_none_or(|(until, _)| *until != due) {
             let left = due.saturating_sub(self.runtime.now());
@@ -136,38 +135,33 @@ impl Drop for Renewer {
         if self.is_done {
             return;
         }
-        // Its runtime ended. Another lock's goes on, or the next use of the `Redlock`.
-        let (waker, waiting) = {
-            let mut queue = self.engine.renewals.queue();
-            queue.is_served = false;
-            // If the runtime did not even take it, the caller of `spawn` goes on.
-            let waiting = match self.was_taken.load(Ordering::SeqCst) {
-                true => queue.all(),
-                false => Vec::new(),
-            };
-            (queue.waker.take(), waiting)
-        };
+        // Its runtime ended. That of another lock goes on, or the next use of the `Redlock`.
+        let waiting = self.engine.renewals.leave(self.home);
         self.engine.nodes.leave_work();
-        drop(waker);
-        for lock in waiting {
-            if !self.engine.renewals.take_over_if_unserved() {
-                return;
+        // If the runtime did not even take it, the caller of `spawn` goes on.
+        if self.was_taken.load(Ordering::SeqCst) {
+            for lock in waiting {
+                let home = lock.renewed().map(|renewed| renewed.home);
+                if let Some(home) = home.filter(|home| *home != self.home) {
+                    serve(&self.engine, &lock.runtime, home);
+                }
             }
-            serve(&self.engine, &lock.runtime);
         }
     }
 }
 
 /// Extends the locks once, and sees to it that each is extended again when it is due.
-async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Arc<Acquisition>>) {
-    let started = runtime.now();
+async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, due: Vec<Due<Acquisition>>) {
+    let began = engine.settings().beginning(&*runtime, runtime.now());
     // Nothing is sent for what has ended: it would only keep others out.
-    locks.retain(|lock| is_held(lock, started));
+    let due = due.into_iter().filter(|due| is_held(&due.item));
+    let due = due.map(|due| (due.item, due.round));
+    let (locks, numbers) = due.unzip::<_, _, Vec<_>, Vec<_>>();
     if locks.is_empty() {
         return;
     }
-    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, started);
-    let mut fan_out = FanOut::new(renewing, &runtime, started);
+    let renewing = Renewing::new(engine, Arc::clone(&runtime), locks, numbers, began);
+    let mut fan_out = FanOut::new(renewing, &runtime, began.now);
     fan_out.decide().await;
     fan_out.operation.trace();
     // Late answers count for the next round.
@@ -175,8 +169,8 @@ async fn renew(engine: Arc<Engine>, runtime: Arc<dyn Runtime>, mut locks: Vec<Ar
 }
 
 /// Returns whether the lock is held still; the loss of one that has run out is told.
-fn is_held(lock: &Acquisition, now: Duration) -> bool {
-    if !lock.remaining_at(now).is_zero() || mutant!(RenewalRevives) {
+fn is_held(lock: &Acquisition) -> bool {
+    if !lock.remaining().is_zero() || mutant!(RenewalRevives) {
         return true;
     }
     let is_over = lock.is_over();
@@ -184,8 +178,9 @@ fn is_held(lock: &Acquisition, now: Duration) -> bool {
         return true;
     }
     if !is_over {
-        lock.tell_of(Loss::Expired);
+        lock.log_loss(Loss::Expired);
     }
+    lock.stop_renewal();
     false
 }
 
@@ -194,14 +189,28 @@ struct Renewing {
     engine: Arc<Engine>,
     runtime: Arc<dyn Runtime>,
     locks: Vec<Arc<Acquisition>>,
-    entries: Arc<[ExtendEntry]>,
+    /// Which round this is for each of them.
+    numbers: Vec<u64>,
+    /// The locks of each command, by their places. The first one has all; a node that refuses one for the
+    /// sake of some key gets two of half the locks.
+    parts: Vec<Vec<usize>>,
+    /// What each node has said so far, while it has more parts to answer.
+    partly: Vec<Partly>,
     round: RenewalRound,
     /// The locks whose verdict has been carried out, each with the end of the validity that it got.
     decided: Vec<Option<Duration>>,
     /// The first node of a cluster has refused keys of several slots: they are tried again at once.
     is_refused: bool,
-    started: Duration,
+    began: Moment,
     node_timeout: Duration,
+}
+
+/// The answers of one node to the parts of a round.
+#[derive(Clone, Debug, Default)]
+struct Partly {
+    votes: Vec<KeyVote>,
+    /// How many parts have no answer yet.
+    open: usize,
 }
 
 impl Renewing {
@@ -209,22 +218,25 @@ impl Renewing {
         engine: Arc<Engine>,
         runtime: Arc<dyn Runtime>,
         locks: Vec<Arc<Acquisition>>,
-        started: Duration,
+        numbers: Vec<u64>,
+        began: Moment,
     ) -> Self {
-        let entries = |lock: &Arc<Acquisition>| {
-            let ttl = lock.timing.ttl;
-            lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
+        let partly = Partly {
+            votes: vec![None; locks.len()],
+            open: 1,
         };
         Self {
             decided: vec![None; locks.len()],
             is_refused: false,
-            entries: locks.iter().flat_map(entries).collect(),
+            parts: vec![(0..locks.len()).collect()],
+            partly: vec![partly; engine.nodes.all.len()],
             round: RenewalRound::new(engine.nodes.quorum()),
             node_timeout: locks[0].timing.node_timeout,
             engine,
             runtime,
             locks,
-            started,
+            numbers,
+            began,
         }
     }
 
@@ -234,7 +246,7 @@ impl Renewing {
 
     fn trace(&self) {
         let extended = |until: &&Option<Duration>| until.is_some_and(|until| !until.is_zero());
-        let took = self.runtime.now().saturating_sub(self.started);
+        let took = self.runtime.now().saturating_sub(self.began.now);
         trace::renewed(
             self.locks.len(),
             self.decided.iter().filter(extended).count(),
@@ -242,11 +254,39 @@ impl Renewing {
         );
     }
 
-    /// Takes the votes of a node. They count for the next round where this one is decided.
-    fn votes(&self, node: usize, answers: &[KeyAnswer], calls: &mut Calls) -> Vec<KeyVote> {
+    /// The command that extends these locks.
+    fn command(&self, places: &[usize]) -> Command {
+        let entries = |place: &usize| {
+            let lock = &self.locks[*place];
+            let ttl = lock.timing.ttl;
+            lock.keys.entries(lock.token, ttl).collect::<Vec<_>>()
+        };
+        Command::from(NodeOperation::Extend {
+            entries: places.iter().flat_map(entries).collect(),
+        })
+    }
+
+    /// Has a node asked once more for the locks of a part that it has refused, by two commands.
+    fn halve(&mut self, node: usize, part: usize, calls: &mut Calls) {
+        let mut places = self.parts[part].clone();
+        // Nothing is sent for what has ended meanwhile.
+        places.retain(|place| !self.locks[*place].ledger().is_over());
+        let (one, other) = places.split_at(places.len() / 2);
+        for half in [one, other].into_iter().filter(|half| !half.is_empty()) {
+            calls.push(Call {
+                part: self.parts.len(),
+                ..Call::other(self.nodes(), node, self.command(half), self.node_timeout)
+            });
+            self.parts.push(half.to_vec());
+            self.partly[node].open += 1;
+        }
+    }
+
+    /// Takes the answers of a node about a part. They count for the next round where this one is decided.
+    fn take_votes(&mut self, node: usize, part: usize, answers: &[KeyAnswer], calls: &mut Calls) {
         let mut rest = answers;
-        let mut votes = Vec::with_capacity(self.locks.len());
-        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+        for place in self.parts[part].clone() {
+            let (lock, decided) = (&self.locks[place], self.decided[place]);
             // A lock that stands for several keys has to have all of them.
             let own = rest.split_off(..lock.keys.as_slice().len());
             let own = own.unwrap_or_default().iter().copied();
@@ -254,18 +294,18 @@ impl Renewing {
                 break;
             };
             let now = match decided {
-                None => self.started,
+                None => self.began.now,
                 Some(_) => self.runtime.now(),
             };
             let counts = lock.ledger().extend_answered(node, answer, now);
-            votes.push((answer != KeyAnswer::Ours || counts).then_some(answer));
+            let vote = (answer != KeyAnswer::Ours || counts).then_some(answer);
+            self.partly[node].votes[place] = vote;
             if answer == KeyAnswer::Missing
                 && let Some(valid_until) = decided.filter(|until| !until.is_zero())
             {
                 set_again(lock, node, lock.timing, valid_until, calls);
             }
         }
-        votes
     }
 
     /// Carries out the verdicts that are certain by now.
@@ -282,31 +322,35 @@ impl Renewing {
     /// Carries one verdict out. Returns until when the lock is ours by it.
     fn conclude(&self, place: usize, verdict: ExtendVerdict, calls: &mut Calls) -> Duration {
         let lock = &self.locks[place];
-        let now = self.runtime.now();
+        let now = lock.look();
         let Some(renewed) = lock.renewed() else {
             return Duration::ZERO;
         };
         // What ended meanwhile is not revived.
         let left = lock.remaining_at(now);
         if left.is_zero() && !mutant!(RenewalRevives) {
-            is_held(lock, now);
+            is_held(lock);
             return Duration::ZERO;
         }
         match verdict {
             ExtendVerdict::Extended => {
                 let started = match mutant!(RenewalFromReplies) {
                     true => now,
-                    false => self.started,
+                    false => self.began.now,
                 };
                 let valid_until = started.saturating_add(lock.timing.validity);
-                if !lock.ledger().is_extended(valid_until) {
-                    lock.tell_of(Loss::Expired);
+                if !lock.ledger().is_extended(self.began, valid_until) {
+                    lock.log_loss(Loss::Expired);
+                    lock.stop_renewal();
                     return Duration::ZERO;
                 }
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }
-                self.put(lock, self.started.saturating_add(renewed.renewal.interval));
+                self.put(
+                    place,
+                    self.began.now.saturating_add(renewed.renewal.interval),
+                );
                 valid_until
             }
             ExtendVerdict::Lost => {
@@ -314,23 +358,23 @@ impl Renewing {
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable if self.is_refused => {
-                self.put(lock, now);
+                self.put(place, now);
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable => {
                 let retry_at = renewed.renewal.retry_at(now, left, self.node_timeout);
-                if let Some(at) = retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
-                    self.put(lock, at);
+                match retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
+                    Some(at) => self.put(place, at),
+                    None => lock.stop_renewal(),
                 }
                 Duration::ZERO
             }
         }
     }
 
-    fn put(&self, lock: &Arc<Acquisition>, due: Duration) {
-        if self.engine.renewals.put(lock, due) {
-            serve(&self.engine, &lock.runtime);
-        }
+    fn put(&self, place: usize, due: Duration) {
+        let renewals = &self.engine.renewals;
+        renewals.put(&self.locks[place], due, self.numbers[place]);
     }
 }
 
@@ -350,9 +394,7 @@ impl Operation for Renewing {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         // One command for all nodes, so that backends encode it only once.
-        let command = Command::from(NodeOperation::Extend {
-            entries: Arc::clone(&self.entries),
-        });
+        let command = self.command(&self.parts[0]);
         for node in nodes.iter() {
             let within = self.nodes().within(node, self.node_timeout);
             let admission = self.nodes().all[node].admit(now, within);
@@ -385,17 +427,29 @@ impl Operation for Renewing {
         if done.lock.is_some() {
             return settle(done, calls);
         }
-        let votes = match done.key_answers(self.entries.len()) {
-            Ok(answers) => Ok(self.votes(done.node, &answers, calls)),
-            Err(error) => {
-                if error.is_cross_slot() {
-                    self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
-                }
-                Err(error)
+        let (node, part) = (done.node, done.part);
+        self.partly[node].open -= 1;
+        let vote = done.key_answers();
+        match &vote {
+            Ok(answers) => self.take_votes(node, part, answers, calls),
+            Err(error) if error.is_cross_slot() => {
+                self.is_refused |= !self.engine.is_by_slot.swap(true, Ordering::Relaxed);
             }
-        };
-        self.round.ballots.record(done.node, votes);
-        self.carry_out(calls);
+            Err(error) if error.is_of_one_key() && self.parts[part].len() > 1 => {
+                self.halve(node, part, calls);
+            }
+            Err(_) => {}
+        }
+        if self.partly[node].open == 0 {
+            let votes = &self.partly[node].votes;
+            let has_some = votes.iter().any(Option::is_some);
+            let votes = match vote {
+                Err(error) if !has_some => Err(error),
+                _ => Ok(votes.clone()),
+            };
+            self.round.ballots.record(node, votes);
+            self.carry_out(calls);
+        }
     }
 
     fn pass_time(&mut self, now: Duration, calls: &mut Calls) {
@@ -417,9 +471,9 @@ impl Operation for Renewing {
 impl Drop for Renewing {
     fn drop(&mut self) {
         // The runtime ended in the middle of the round: what is undecided is due again.
-        for (lock, decided) in self.locks.iter().zip(&self.decided) {
+        for (place, decided) in self.decided.iter().enumerate() {
             if decided.is_none() {
-                self.put(lock, self.started);
+                self.put(place, self.began.now);
             }
         }
     }

@@ -1,13 +1,17 @@
 //! What a lock was built with, and what a request makes of it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::protocol::{Keys, Quorum, Renewal, Timing, WaitPolicy};
+use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
+use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
-use crate::runtime::{self, Runtime};
+use crate::runtime::{self, AmbientId, Runtime};
+
+/// Both clocks are read in less time, unless the thread was interrupted.
+const READ_WITHIN: Duration = Duration::from_millis(50);
 
 /// The settings of one lock.
 #[derive(Clone, Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) auto_extend: bool,
     pub(crate) extend_interval: Option<Duration>,
     pub(crate) max_hold: Duration,
+    pub(crate) one_key_per_command: bool,
+    pub(crate) notice_pauses: bool,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
 }
 
@@ -52,6 +58,8 @@ impl Default for Settings {
             auto_extend: false,
             extend_interval: None,
             max_hold: MAX_HOLD,
+            one_key_per_command: false,
+            notice_pauses: true,
             runtime: None,
         }
     }
@@ -137,12 +145,39 @@ impl Settings {
         }
     }
 
+    /// Where what a caller acquires lives.
+    pub(crate) fn home(&self) -> Option<AmbientId> {
+        self.runtime.is_none().then(AmbientId::current)
+    }
+
     /// The runtime that was set, or the one that the caller runs on.
     pub(crate) fn runtime(&self) -> Arc<dyn Runtime> {
         match &self.runtime {
             Some(runtime) => Arc::clone(runtime),
             None => runtime::ambient(),
         }
+    }
+
+    /// The present. The wall clock is read first: time that passes in between is no pause.
+    pub(crate) fn moment(&self, runtime: &dyn Runtime) -> Moment {
+        let wall = || runtime.system_time().duration_since(UNIX_EPOCH);
+        let wall = self.notice_pauses.then(|| wall().unwrap_or_default());
+        let now = runtime.now();
+        Moment { now, wall }
+    }
+
+    /// The present as the beginning of a validity, when the clock showed `before` just now. A thread that
+    /// loses the processor between the clocks reads them again, or that would look like a pause.
+    pub(crate) fn beginning(&self, runtime: &dyn Runtime, before: Duration) -> Moment {
+        let mut before = before;
+        for _ in 0..3 {
+            let moment = self.moment(runtime);
+            if moment.now.saturating_sub(before) < READ_WITHIN {
+                return moment;
+            }
+            before = moment.now;
+        }
+        self.moment(runtime)
     }
 
     /// The key of a resource: the prefix and then the resource, byte for byte.

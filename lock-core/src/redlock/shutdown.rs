@@ -1,25 +1,28 @@
-//! Ending a lock: everything that is held is released.
+//! Ending a lock: everything that is held is released; and waiting for releases under way.
 
-use std::mem;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::future::select;
-use futures::stream;
+use futures::future::{join, select};
+use futures::{StreamExt, stream};
 
 use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::release;
-use crate::error::{ReleaseError, ShutdownError};
+use crate::error::{FlushError, ReleaseError, ShutdownError};
 use crate::runtime::Runtime;
+use crate::sync::locked;
 
 /// The number of locks that are released at a time.
 const AT_ONCE: usize = 256;
 
-/// The pause between two looks whether the releases of others have come to their end.
+/// The pause between two looks whether bodies and the releases of others have come to their end.
 const POLL: Duration = Duration::from_millis(2);
+
+/// The part of the time that a holder has to react when it was told of the end.
+const GRACE_SHARE: u32 = 10;
 
 /// Refuses new locks and releases those that are held, at all nodes, for as long as `within`.
 pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(), ShutdownError> {
@@ -28,39 +31,126 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
     let Some(runtime) = locks.first().map(|lock| Arc::clone(&lock.runtime)) else {
         return Ok(());
     };
-    let mut unreleased = locks.len();
-    let mut first_error = None;
+    let shutdown = Shutdown {
+        now: runtime.now(),
+        runtime: &runtime,
+        within,
+        unreleased: AtomicUsize::new(locks.len()),
+        first_error: Mutex::default(),
+    };
     let release = async {
-        let mut left = locks.clone();
-        // Nodes that are busy with so many releases may be late with one: it is tried once more.
-        for _ in 0..2 {
-            let releases = stream::iter(mem::take(&mut left)).map(release_one);
-            let mut releases = releases.buffer_unordered(AT_ONCE);
-            while let Some((lock, released)) = releases.next().await {
-                match released {
-                    // A lock that had expired needs no release.
-                    Ok(()) | Err(ReleaseError::NotHeld) => unreleased -= 1,
-                    Err(error) => {
-                        first_error = first_error.take().or(Some(error));
-                        left.push(lock);
-                    }
-                }
-            }
-        }
+        let (scoped, plain) = locks.iter().cloned().partition(|lock| lock.is_scoped());
+        join(
+            shutdown.release_plain(plain),
+            shutdown.release_scoped(scoped),
+        )
+        .await;
         if !mutant!(ShutdownForgetsDropped) {
-            settle(engine, &runtime, &locks).await;
+            let end = runtime
+                .now()
+                .saturating_add(engine.settings().release_timeout());
+            wait_for_releases(&runtime, &locks, end).await;
         }
     };
     // What has been sent by the end of that time goes on in the background, as long as the runtime
     // lives.
     select(pin!(release), runtime.sleep(within)).await;
-    match unreleased {
+    match shutdown.unreleased.into_inner() {
         0 => Ok(()),
         unreleased => Err(ShutdownError {
             unreleased,
             within,
-            source: first_error,
+            source: locked(&shutdown.first_error).take(),
         }),
+    }
+}
+
+/// Waits until the releases that were begun by now are answered, and what is owed is paid.
+pub(crate) async fn flush(engine: &Arc<Engine>, within: Duration) -> Result<(), FlushError> {
+    let runtime = engine.settings().runtime();
+    let end = runtime.now().saturating_add(within);
+    let locks = engine.registry.all();
+    wait_for_releases(&runtime, &locks, end).await;
+    let owed = || -> usize {
+        engine
+            .nodes
+            .all
+            .iter()
+            .map(|node| node.debts().count())
+            .sum()
+    };
+    while owed() > 0 && runtime.now() < end {
+        runtime.sleep(POLL).await;
+    }
+    let unanswered = locks.iter().filter(|lock| is_being_released(lock)).count();
+    match unanswered + owed() {
+        0 => Ok(()),
+        unreleased => Err(FlushError { unreleased, within }),
+    }
+}
+
+struct Shutdown<'a> {
+    runtime: &'a Arc<dyn Runtime>,
+    now: Duration,
+    within: Duration,
+    unreleased: AtomicUsize,
+    first_error: Mutex<Option<ReleaseError>>,
+}
+
+impl Shutdown<'_> {
+    /// Tells the holders, and releases their locks when they had a moment to react.
+    async fn release_plain(&self, locks: Vec<Arc<Acquisition>>) {
+        let mut is_awaited = false;
+        for lock in &locks {
+            is_awaited |= lock.end_by_shutdown(self.now);
+        }
+        if is_awaited {
+            self.runtime.sleep(self.within / GRACE_SHARE).await;
+        }
+        self.release(locks).await;
+    }
+
+    /// Waits for bodies that hold locks. Those that last too long are told to end, and their locks are
+    /// released when they have: a lock whose body does not end is kept.
+    async fn release_scoped(&self, mut locks: Vec<Arc<Acquisition>>) {
+        let told_at = self.within - 2 * (self.within / GRACE_SHARE);
+        let mut is_told = false;
+        loop {
+            let (scoped, ended) = locks.into_iter().partition(|lock| lock.is_scoped());
+            locks = scoped;
+            self.release(ended).await;
+            if locks.is_empty() {
+                return;
+            }
+            let now = self.runtime.now();
+            if !is_told && now.saturating_sub(self.now) >= told_at {
+                is_told = true;
+                for lock in &locks {
+                    lock.end_by_shutdown(now);
+                }
+            }
+            self.runtime.sleep(POLL).await;
+        }
+    }
+
+    async fn release(&self, mut locks: Vec<Arc<Acquisition>>) {
+        // Nodes that are busy with so many releases may be late with one: it is tried once more.
+        for _ in 0..2 {
+            let releases = stream::iter(std::mem::take(&mut locks)).map(release_one);
+            let mut releases = releases.buffer_unordered(AT_ONCE);
+            while let Some((lock, released)) = releases.next().await {
+                match released {
+                    // A lock that had expired needs no release.
+                    Ok(()) | Err(ReleaseError::NotHeld) => {
+                        self.unreleased.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    Err(error) => {
+                        locked(&self.first_error).get_or_insert(error);
+                        locks.push(lock);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -69,12 +159,13 @@ async fn release_one(lock: Arc<Acquisition>) -> (Arc<Acquisition>, Result<(), Re
     (lock, released)
 }
 
-/// Waits for the releases that others have begun, for as long as a node may take.
-async fn settle(engine: &Engine, runtime: &Arc<dyn Runtime>, locks: &[Arc<Acquisition>]) {
-    let end = runtime
-        .now()
-        .saturating_add(engine.settings().release_timeout());
-    while locks.iter().any(|lock| !lock.ledger().touched().is_empty()) && runtime.now() < end {
+/// Waits for the releases of these locks that others have begun, until `end`.
+async fn wait_for_releases(runtime: &Arc<dyn Runtime>, locks: &[Arc<Acquisition>], end: Duration) {
+    while locks.iter().any(is_being_released) && runtime.now() < end {
         runtime.sleep(POLL).await;
     }
+}
+
+fn is_being_released(lock: &Arc<Acquisition>) -> bool {
+    lock.ledger().is_being_released()
 }

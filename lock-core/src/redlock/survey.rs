@@ -7,10 +7,10 @@ use super::calls::{Call, Calls, Done};
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation};
 use super::node::Nodes;
-use super::protocol::{Ballots, KeyAnswer, NodeSet, Step};
+use super::protocol::{Ballots, KeyAnswer, NodeSet, Step, inspected};
 use crate::error::{ForceReleaseError, InvalidInput};
-use crate::inspection::{Inspection, LockKey, NodeInspection};
-use crate::node::{Command, NodeError, Operation as NodeOperation, Reply};
+use crate::inspection::{Inspection, NodeInspection};
+use crate::node::{Command, Operation as NodeOperation, Reply};
 
 /// Asks all nodes who holds the lock.
 pub(crate) async fn inspect(
@@ -25,7 +25,7 @@ pub(crate) async fn inspect(
         label,
         found: answers
             .result(node)
-            .and_then(|reply| found(&operation, &reply)),
+            .and_then(|reply| inspected(&operation, &reply)),
     });
     let needed = engine.nodes.quorum().needed();
     Ok(Inspection::new(needed, nodes.collect()))
@@ -59,27 +59,6 @@ pub(crate) async fn force_release(
         quorum: quorum.needed(),
         nodes: ballots.reports(engine.nodes.labels(), is_done),
     })
-}
-
-/// Reads the reply to an inspection.
-fn found(operation: &NodeOperation, reply: &Reply) -> Result<Option<LockKey>, NodeError> {
-    let unexpected = || NodeError::unexpected_reply(operation, reply);
-    let Reply::Array(items) = reply else {
-        return match reply {
-            Reply::Int(0) => Ok(None),
-            _ => Err(unexpected()),
-        };
-    };
-    let [token, Reply::Int(pttl)] = &items[..] else {
-        return Err(unexpected());
-    };
-    let token = match token {
-        Reply::Bytes(token) => Some(token.clone()),
-        Reply::Nil => None,
-        _ => return Err(unexpected()),
-    };
-    let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
-    Ok(Some(LockKey::new(token, ttl)))
 }
 
 /// Waits for each node for as long as it may take, and returns what each said.

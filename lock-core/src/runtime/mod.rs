@@ -36,7 +36,10 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Monotonic time since an origin that stays the same for the life of this runtime.
     fn now(&self) -> Duration;
 
-    /// The wall clock. It decides about ticks of a schedule, never about the validity of a lock.
+    /// The wall clock. It decides about ticks of a schedule. It never makes a lock valid for longer; but
+    /// where it runs ahead of [`now`](Self::now), the machine was paused, and locks end (see
+    /// [`RedlockBuilder::notice_pauses`](crate::RedlockBuilder::notice_pauses)). So both clocks are to have
+    /// one source: where a test moves one of them, it moves the other.
     fn system_time(&self) -> SystemTime;
 
     /// Returns 16 random bytes from a generator that is fit for secrets. If the system has none for a

@@ -3,8 +3,9 @@
 //!
 //! A server counts a lock's ttl down while its holder's machine is suspended, so a clock that stops
 //! meanwhile would call an expired lock valid. On Linux, CLOCK_BOOTTIME goes on, while
-//! CLOCK_MONOTONIC, which is [`Instant`](std::time::Instant) and tokio's clock, stops. On other
-//! systems `Instant` has to do: it goes on during suspend on Windows, and stops on macOS.
+//! CLOCK_MONOTONIC, which is [`Instant`](std::time::Instant) and tokio's clock, stops. On Apple's systems,
+//! CLOCK_MONOTONIC goes on, and `Instant` is another clock, which stops. On others `Instant` has to do: it
+//! goes on during suspend on Windows.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,15 +22,20 @@ pub(super) fn now() -> Duration {
     AT_ORIGIN + clock::since(origin)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
 mod clock {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::Duration;
 
     pub(super) type Reading = Duration;
 
+    #[cfg(target_os = "linux")]
+    const CLOCK: ClockId = ClockId::Boottime;
+    #[cfg(target_vendor = "apple")]
+    const CLOCK: ClockId = ClockId::Monotonic;
+
     pub(super) fn read() -> Reading {
-        let time = clock_gettime(ClockId::Boottime);
+        let time = clock_gettime(CLOCK);
         // Neither part of this clock is ever negative.
         Duration::new(
             time.tv_sec.try_into().unwrap_or_default(),
@@ -42,7 +48,7 @@ mod clock {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 mod clock {
     use std::time::{Duration, Instant};
 

@@ -159,7 +159,10 @@ impl TickJob {
         L: DistributedLock + ?Sized,
     {
         Ok(match self.claim(locks, tick).await? {
-            TickClaim::Won(claimed) => TickOutcome::Ran(body(&claimed).await),
+            TickClaim::Won(claimed) => {
+                let _scope = claimed.guard.scope();
+                TickOutcome::Ran(body(&claimed).await)
+            }
             TickClaim::AlreadyClaimed => TickOutcome::AlreadyClaimed,
             TickClaim::TooLate => TickOutcome::TooLate,
             TickClaim::Unavailable(cause) => TickOutcome::Unavailable(cause),

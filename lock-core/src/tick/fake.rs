@@ -176,6 +176,8 @@ impl HeldLock for FakeHeld {
         Ok(())
     }
 
+    fn set_scoped(&self, _is_scoped: bool) {}
+
     fn release_in_background(&self) {
         self.releases.fetch_add(1, Ordering::SeqCst);
     }

@@ -141,3 +141,31 @@ async fn each_attempt_has_a_token_of_its_own() {
         guard.release().await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_attempt_was_granted_is_released_when_its_error_is_returned() {
+    let nodes = nodes(5);
+    let locks = warm_locks(&nodes).await;
+    let rival = crate::support::locks(&nodes[..3]).lock(KEY).await.unwrap();
+    for (node, delay) in nodes.iter().zip([20, 20, 20, 10, 15]) {
+        node.set_fault(Fault::Delay(delay * MS));
+    }
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2], "the rival's alone");
+    let held = locks.lock(LockRequest::new(KEY).max_wait(60 * MS)).await;
+    assert!(matches!(held, Err(AcquireError::Contended(_))), "{held:?}");
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2], "the rival's alone");
+    assert!(rival.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_have_granted_nothing_hold_no_error_up() {
+    let nodes = nodes(5);
+    let locks = warm_locks(&nodes).await;
+    let _rival = crate::support::locks(&nodes[..3]).lock(KEY).await.unwrap();
+    nodes[3].set_fault(Fault::Hang);
+    nodes[4].set_fault(Fault::LoseReply);
+    let (result, took) = timed(locks.try_lock(KEY)).await;
+    assert!(result.unwrap().is_none());
+    assert!(took < 50 * MS, "{took:?}");
+}

@@ -123,6 +123,24 @@ async fn a_release_is_no_loss() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_release_that_came_too_late_is_a_loss() {
+    let (_, lock) = lock();
+    for is_dropped in [false, true] {
+        let guard = lock.lock(request(1000)).await.unwrap();
+        let lost = guard.lost();
+        // Nobody polls it: the process stood still when the validity ended.
+        sleep(995 * MS).await;
+        if is_dropped {
+            drop(guard);
+        } else {
+            guard.release().await.ok();
+            assert_eq!(timeout(MS, guard.lost()).await, Ok(Loss::Expired));
+        }
+        assert_eq!(timeout(MS, lost).await, Ok(Loss::Expired));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scoped_run_holds_the_lock_and_gives_it_back() {
     let (nodes, lock) = lock();
     let lock: Arc<dyn DistributedLock> = Arc::new(lock);

@@ -145,3 +145,34 @@ async fn nodes_of_different_types_work_in_one_lock_and_a_lock_is_an_object() {
     });
     task.await.unwrap();
 }
+
+/// A runtime that nobody drives but the caller, as there is one for each worker of some servers.
+fn current_thread() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().build().unwrap()
+}
+
+#[test]
+fn a_runtime_that_stands_still_stops_no_renewals_of_another() {
+    let locks = locks(&on_threads(3));
+    let (stalled, is_held) = std::sync::mpsc::channel();
+    let stalling = locks.clone();
+    let first = std::thread::spawn(move || {
+        current_thread().block_on(async {
+            let request = LockRequest::new("a").ttl(20_000 * MS).auto_extend(true);
+            let guard = stalling.lock(request).await.unwrap();
+            stalled.send(()).unwrap();
+            std::thread::sleep(Duration::from_secs(5));
+            assert!(guard.is_valid());
+        });
+    });
+    is_held.recv().unwrap();
+    current_thread().block_on(async {
+        let request = LockRequest::new("b").ttl(2_000 * MS).auto_extend(true);
+        let guard = locks.lock(request).await.unwrap();
+        let lost = guard.lost();
+        let while_stalled = tokio::time::timeout(Duration::from_millis(4_500), lost);
+        assert!(while_stalled.await.is_err(), "it was lost");
+    });
+    first.join().unwrap();
+}

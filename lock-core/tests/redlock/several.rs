@@ -187,14 +187,14 @@ mod apart {
     impl RedisNode for Cluster {
         async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
             let keys = match command.operation() {
-                Operation::AcquireAll { keys, .. } | Operation::ReleaseAll { keys, .. } => {
-                    keys.len()
+                Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
+                    keys.as_slice().len()
                 }
                 Operation::Extend { entries } => entries.len(),
                 _ => 1,
             };
             if keys > 1 {
-                let is_release = matches!(command.operation(), Operation::ReleaseAll { .. });
+                let is_release = matches!(command.operation(), Operation::Release { .. });
                 RELEASES_OF_SEVERAL.fetch_add(usize::from(is_release), Ordering::SeqCst);
                 let line = "CROSSSLOT Keys in request don't hash to the same slot";
                 return Err(NodeError::server(line));

@@ -1,12 +1,15 @@
 //! The end of a lock.
 
 use std::error::Error;
+use std::time::{Duration, SystemTime};
 
+use lock_core::tick::{TickJob, TickOutcome};
 use lock_core::{
-    AcquireError, DistributedLockExt, LockGuard, LockRequest, ReleaseError, ResumeError,
+    AcquireError, DistributedLockExt, LockGuard, LockRequest, Loss, ReleaseError, ResumeError,
+    WithLockError,
 };
 use lock_testkit::{Fault, MemoryNode};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::support::*;
 
@@ -185,4 +188,147 @@ async fn a_release_that_nodes_were_too_slow_for_is_tried_once_more() {
     settle().await;
     assert!(is_empty(&nodes));
     drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_bodies_and_keeps_their_locks_meanwhile() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let working = locks.clone();
+    let work = tokio::spawn(async move {
+        let request = LockRequest::new(KEY).ttl(1000 * MS).auto_extend(true);
+        working
+            .with_lock(request, async |_| sleep(3000 * MS).await)
+            .await
+    });
+    sleep(200 * MS).await;
+    let (result, took) = timed(locks.shutdown()).await;
+    result.unwrap();
+    assert!(work.is_finished(), "the lock was released under its feet");
+    assert!(took >= 2800 * MS, "{took:?}");
+    work.await.unwrap().unwrap();
+    assert!(is_empty(&nodes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_takes_too_long_is_dropped_and_then_its_lock_is_released() {
+    struct Body<'a>(&'a [MemoryNode]);
+    impl Drop for Body<'_> {
+        fn drop(&mut self) {
+            assert!(self.0.iter().all(|node| node.keys() == [KEY.as_bytes()]));
+        }
+    }
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let (working, seen) = (locks.clone(), nodes.clone());
+    let work = tokio::spawn(async move {
+        working
+            .with_lock(KEY, async |_| {
+                let _body = Body(&seen);
+                sleep(60_000 * MS).await;
+            })
+            .await
+    });
+    sleep(200 * MS).await;
+    let (result, took) = timed(locks.shutdown_within(1000 * MS)).await;
+    result.unwrap();
+    assert!(took < 1000 * MS, "{took:?}");
+    let stopped = work.await.unwrap();
+    assert!(
+        matches!(stopped, Err(WithLockError::Lost(Loss::ShutDown))),
+        "{stopped:?}"
+    );
+    assert!(is_empty(&nodes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_end_keeps_its_lock_and_is_reported() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let mut work = Box::pin(locks.with_lock(KEY, async |_| sleep(60_000 * MS).await));
+    assert!(timeout(10 * MS, &mut work).await.is_err());
+    // Nobody polls it from here on, as if it blocked its thread.
+    let error = locks.shutdown_within(1000 * MS).await.unwrap_err();
+    assert_eq!(error.unreleased, 1);
+    assert!(nodes.iter().all(|node| node.keys() == [KEY.as_bytes()]));
+    assert!(matches!(
+        work.await,
+        Err(WithLockError::Lost(Loss::ShutDown))
+    ));
+    settle().await;
+    assert!(is_empty(&nodes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_holder_of_a_guard_hears_of_a_shutdown_before_its_lock_is_released() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    let (lost, seen) = (guard.lost(), nodes.clone());
+    let holder = tokio::spawn(async move {
+        assert_eq!(lost.await, Loss::ShutDown);
+        sleep(50 * MS).await;
+        seen.iter().all(|node| node.keys() == [KEY.as_bytes()])
+    });
+    sleep(MS).await;
+    locks.shutdown_within(1000 * MS).await.unwrap();
+    assert!(holder.await.unwrap(), "it had a moment to react");
+    assert!(!guard.is_valid());
+    assert!(is_empty(&nodes));
+    assert_eq!(guard.lost().await, Loss::ShutDown, "it stays lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_the_body_of_a_tick() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let working = locks.clone();
+    let work = tokio::spawn(async move {
+        let job = TickJob::every("job", Duration::from_secs(1))
+            .build()
+            .unwrap();
+        let period = job.period().unwrap();
+        let tick = period.tick_at_or_before(SystemTime::now()).unwrap();
+        let run = job.run(&working, tick, async |_| sleep(2000 * MS).await);
+        run.await.unwrap()
+    });
+    sleep(MS).await;
+    locks.shutdown().await.unwrap();
+    assert!(work.is_finished());
+    assert!(matches!(work.await.unwrap(), TickOutcome::Ran(())));
+    assert!(!is_empty(&nodes), "the claim stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_waits_for_guards_that_were_dropped_and_ends_nothing() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let kept = locks.lock("kept").await.unwrap();
+    for name in ["a", "b", "c"] {
+        let guard = locks.lock(name).await.unwrap();
+        drop(guard);
+    }
+    for node in &nodes {
+        node.set_fault(Fault::Delay(20 * MS));
+    }
+    locks.flush(1000 * MS).await.unwrap();
+    assert!(nodes.iter().all(|node| node.keys() == [b"kept"]));
+    assert!(kept.is_valid());
+    assert!(locks.lock("a").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_tells_what_was_not_answered_and_waits_for_what_is_owed() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    nodes[0].set_fault(Fault::Hang);
+    drop(guard);
+    for within in [20 * MS, 300 * MS] {
+        let error = locks.flush(within).await.unwrap_err();
+        assert_eq!((error.unreleased, error.within), (1, within));
+    }
+    nodes[0].heal();
+    locks.flush(5000 * MS).await.unwrap();
+    assert!(is_empty(&nodes));
 }

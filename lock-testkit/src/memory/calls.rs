@@ -9,13 +9,13 @@ use lock_core::node::Operation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calls {
-    /// [`Operation::Acquire`].
+    /// [`Operation::Acquire`] that is a plain `SET`.
     pub acquire: u64,
-    /// [`Operation::AcquireOrReport`] and [`Operation::AcquireAll`].
+    /// [`Operation::Acquire`] by a script, which reports the holder.
     pub acquire_or_report: u64,
     /// [`Operation::Extend`].
     pub extend: u64,
-    /// [`Operation::Release`] and [`Operation::ReleaseAll`].
+    /// [`Operation::Release`].
     pub release: u64,
     /// Everything else.
     pub other: u64,
@@ -30,12 +30,10 @@ impl Calls {
 
     pub(super) fn count(&mut self, operation: &Operation) {
         let kind = match operation {
-            Operation::Acquire { .. } => &mut self.acquire,
-            Operation::AcquireOrReport { .. } | Operation::AcquireAll { .. } => {
-                &mut self.acquire_or_report
-            }
+            Operation::Acquire { .. } if operation.script_name().is_none() => &mut self.acquire,
+            Operation::Acquire { .. } => &mut self.acquire_or_report,
             Operation::Extend { .. } => &mut self.extend,
-            Operation::Release { .. } | Operation::ReleaseAll { .. } => &mut self.release,
+            Operation::Release { .. } => &mut self.release,
             _ => &mut self.other,
         };
         *kind += 1;

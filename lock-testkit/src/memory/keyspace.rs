@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{ExtendEntry, Operation};
+use lock_core::node::{ExtendEntry, Keys, Operation};
 use lock_core::{NodeError, Reply, Token};
 
 /// As in the core: whether a script is to have this bug, for the simulator to notice.
@@ -93,30 +93,27 @@ impl Keyspace {
     /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
         match operation {
-            Operation::Acquire { key, token, ttl } => {
-                let free = self.live(key, at).is_none();
-                if free {
-                    self.set_token(key, token, at + ttl.as_duration(), at);
-                }
-                Ok(if free { Reply::ok() } else { Reply::Nil })
-            }
-            Operation::AcquireOrReport { key, token, ttl } => {
-                let expires_at = at + ttl.as_duration();
-                Ok(self.acquire_or_report(key, token, expires_at, at))
+            Operation::Acquire {
+                keys, token, ttl, ..
+            } => {
+                let is_free = self.live(keys.first(), at).is_none();
+                let reply = self.acquire(keys.as_slice(), token, at + ttl.as_duration(), at);
+                Ok(match operation.script_name() {
+                    Some(_) => reply,
+                    None if is_free => Reply::ok(),
+                    None => Reply::Nil,
+                })
             }
             Operation::Extend { entries } => {
                 let extended = entries.iter().map(|entry| self.extend(entry, at));
                 Ok(Reply::Array(extended.map(Reply::Int).collect()))
             }
-            Operation::Release { key, token, keep } => {
-                Ok(Reply::Int(self.release(key, token, *keep, at)))
-            }
-            Operation::AcquireAll { keys, token, ttl } => {
-                Ok(self.acquire_all(keys, token, at + ttl.as_duration(), at))
-            }
-            Operation::ReleaseAll { keys, token, keep } => {
-                let released = keys.iter().map(|key| self.release(key, token, *keep, at));
-                Ok(Reply::Array(released.map(Reply::Int).collect()))
+            Operation::Release { keys, token, keep } => {
+                let mut release = |key: &Arc<[u8]>| Reply::Int(self.release(key, token, *keep, at));
+                Ok(match keys {
+                    Keys::One(key) => release(key),
+                    Keys::Several(keys) => Reply::Array(keys.iter().map(release).collect()),
+                })
             }
             Operation::Inspect { key } => Ok(match self.live(key, at) {
                 Some(entry) => entry.told(at),
@@ -130,24 +127,7 @@ impl Keyspace {
         }
     }
 
-    fn acquire_or_report(
-        &mut self,
-        key: &[u8],
-        token: &Token,
-        expires_at: Duration,
-        at: Duration,
-    ) -> Reply {
-        let Some(entry) = self.live(key, at) else {
-            self.set_token(key, token, expires_at, at);
-            return Reply::Int(1);
-        };
-        if entry.value.is(token) {
-            return Reply::Int(1);
-        }
-        entry.told(at)
-    }
-
-    fn acquire_all(
+    fn acquire(
         &mut self,
         keys: &[Arc<[u8]>],
         token: &Token,
@@ -164,7 +144,8 @@ impl Keyspace {
             }
         }
         for key in keys {
-            if self.live(key, at).is_none() || mutant!(SeveralPartlyChecked) {
+            // With that bug, the others are taken whatever they hold.
+            if checked.len() < keys.len() || self.live(key, at).is_none() {
                 self.set_token(key, token, expires_at, at);
             }
         }

@@ -1,6 +1,7 @@
 //! What the simulator knows of keys beside what their servers know.
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::time::Duration;
 
 use lock_core::Token;
@@ -72,9 +73,7 @@ impl KeyFacts {
         now: Duration,
     ) -> Effect {
         match operation {
-            Operation::Acquire { token, ttl, .. }
-            | Operation::AcquireOrReport { token, ttl, .. }
-            | Operation::AcquireAll { token, ttl, .. } => {
+            Operation::Acquire { token, ttl, .. } => {
                 let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(1));
                 if !granted || free.is_empty() {
                     return Effect::Nothing;
@@ -109,14 +108,12 @@ impl KeyFacts {
                 }
                 effect
             }
-            Operation::Release { key, keep, .. } if *reply == Reply::Int(1) => {
-                self.note_release(key, *keep)
-            }
-            Operation::ReleaseAll { keys, keep, .. } => {
-                let Reply::Array(codes) = reply else {
-                    return Effect::Nothing;
+            Operation::Release { keys, keep, .. } => {
+                let codes = match reply {
+                    Reply::Array(codes) => &codes[..],
+                    code => slice::from_ref(code),
                 };
-                let released = keys.iter().zip(codes);
+                let released = keys.as_slice().iter().zip(codes);
                 let released = released.filter(|(_, code)| **code == Reply::Int(1));
                 let effects = released.map(|(key, _)| self.note_release(key, *keep));
                 effects.last().unwrap_or(Effect::Nothing)

@@ -63,7 +63,10 @@ impl World {
                 self.ledger.clocks_failed = true;
                 self.after(lasting, move |world| {
                     let resumed = world.now.max(now);
-                    world.clients[client.0].monotonic.jump(resumed, -nanos);
+                    let client = &mut world.clients[client.0];
+                    client.monotonic.jump(resumed, -nanos);
+                    // The wall clock has run ahead.
+                    client.wall_set_at = resumed;
                 });
             }
             _ => self.inject_at(kind, server, lasting),
@@ -169,6 +172,7 @@ impl World {
             nanos(shown - is)
         };
         wall.jump(self.now, by);
+        self.clients[client.0].wall_set_at = self.now;
     }
 
     pub(crate) fn pause(&mut self, client: ClientId, lasting: Duration) {

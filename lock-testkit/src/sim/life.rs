@@ -78,6 +78,16 @@ impl World {
             _ => Mark::LostExpired,
         });
         self.note(|| format!("client {}: lost, {loss:?}", hold.client.0));
+        if loss == Loss::ShutDown {
+            if self.clients[hold.client.0].shut_at.is_none() {
+                self.wrong(
+                    "loss",
+                    hold.client,
+                    "it was told of a shutdown that nobody asked for",
+                );
+            }
+            return;
+        }
         if hold.ended_at.is_some_and(|ended| ended < now) {
             return self.wrong("loss", hold.client, "it lost a lock that it had given back");
         }
@@ -102,7 +112,8 @@ impl World {
         let since = now.saturating_sub(ttl / 2);
         let is_renewed = attempt.extends_until.is_some_and(|until| until > now);
         let was_paused = self.clients[hold.client.0].paused_until >= since;
-        if !is_renewed || was_paused || self.ledger.clocks_failed {
+        let wall_jumped = self.clients[hold.client.0].wall_set_at >= now.saturating_sub(ttl);
+        if !is_renewed || was_paused || wall_jumped || self.ledger.clocks_failed {
             return;
         }
         let attempt = attempt.clone();

@@ -6,8 +6,8 @@ use lock_core::node::{Command, Operation};
 /// Returns the keys of an operation.
 pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
     match operation {
-        Operation::AcquireAll { keys, .. } | Operation::ReleaseAll { keys, .. } => {
-            keys.iter().map(|key| &**key).collect()
+        Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
+            keys.as_slice().iter().map(|key| &**key).collect()
         }
         Operation::Extend { entries } => entries.iter().map(|entry| &*entry.key).collect(),
         one => vec![one.key()],
@@ -18,11 +18,9 @@ pub(crate) fn keys_of(operation: &Operation) -> Vec<&[u8]> {
 /// about many.
 pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
     match operation {
-        Operation::Acquire { token, .. }
-        | Operation::AcquireOrReport { token, .. }
-        | Operation::AcquireAll { token, .. }
-        | Operation::Release { token, .. }
-        | Operation::ReleaseAll { token, .. } => vec![(*token, keys_of(operation))],
+        Operation::Acquire { token, .. } | Operation::Release { token, .. } => {
+            vec![(*token, keys_of(operation))]
+        }
         Operation::Extend { entries } => {
             let mut locks = Vec::<(Token, Vec<&[u8]>)>::new();
             for entry in entries.iter() {
@@ -39,28 +37,16 @@ pub(crate) fn locks_of(operation: &Operation) -> Vec<(Token, Vec<&[u8]>)> {
 
 /// Returns whether the command carries the source of its script.
 pub(crate) fn has_source(command: &Command) -> bool {
-    let is_plain = matches!(command.operation(), Operation::Acquire { .. });
-    !is_plain
-        && command
-            .args()
-            .first()
-            .is_some_and(|word| &**word == b"EVAL")
+    let is_script = command.operation().script_name().is_some();
+    is_script && *command.args()[0] == *b"EVAL"
 }
 
 /// Returns whether the operation sets keys.
 pub(crate) fn is_acquire(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Acquire { .. }
-            | Operation::AcquireOrReport { .. }
-            | Operation::AcquireAll { .. }
-    )
+    matches!(operation, Operation::Acquire { .. })
 }
 
 /// Returns whether the operation gives keys back.
 pub(crate) fn is_release(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Release { .. } | Operation::ReleaseAll { .. }
-    )
+    matches!(operation, Operation::Release { .. })
 }

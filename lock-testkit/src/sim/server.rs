@@ -1,5 +1,6 @@
 //! A simulated server: a keyspace, a clock, and what can go wrong with both.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lock_core::Token;
@@ -29,9 +30,6 @@ impl ServerId {
     }
 }
 
-/// The number of scripts.
-const SCRIPTS: usize = 7;
-
 /// How often an append-only file reaches the disk.
 const FSYNC_EVERY: Duration = Duration::from_secs(1);
 
@@ -44,8 +42,8 @@ pub(crate) struct Server {
     /// Up to this moment it takes requests and runs none.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
-    /// Which of the scripts it knows, by `script`.
-    scripts: [bool; SCRIPTS],
+    /// The names of the scripts that it knows.
+    scripts: BTreeSet<&'static str>,
     synced: (Keyspace, KeyFacts),
     synced_at: Duration,
     touched_at: Duration,
@@ -64,7 +62,7 @@ impl Server {
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
-            scripts: [false; SCRIPTS],
+            scripts: BTreeSet::new(),
             synced: (Keyspace::new(), KeyFacts::default()),
             synced_at: Duration::ZERO,
             touched_at: Duration::ZERO,
@@ -90,10 +88,10 @@ impl Server {
             let error = "CROSSSLOT Keys in request don't hash to the same slot";
             return (Err(NodeError::server(error)), Effect::Nothing);
         }
-        if let Some(script) = script(operation) {
+        if let Some(script) = operation.script_name() {
             if with_source {
-                self.scripts[script] = true;
-            } else if !self.scripts[script] {
+                self.scripts.insert(script);
+            } else if !self.scripts.contains(script) {
                 let error = NodeError::server("NOSCRIPT No matching script. Please use EVAL.");
                 return (Err(error), Effect::Nothing);
             }
@@ -130,7 +128,7 @@ impl Server {
     }
 
     pub(crate) fn forget_scripts(&mut self) {
-        self.scripts = [false; SCRIPTS];
+        self.scripts.clear();
     }
 
     /// Loses all keys.
@@ -207,25 +205,12 @@ fn spans_slots(operation: &Operation) -> bool {
     keys.iter().any(|key| *key != keys[0])
 }
 
-/// Returns the number of the operation's script, if it has one.
-fn script(operation: &Operation) -> Option<usize> {
-    match operation {
-        Operation::AcquireOrReport { .. } => Some(0),
-        Operation::Extend { .. } => Some(1),
-        Operation::Release { .. } => Some(2),
-        Operation::Inspect { .. } => Some(3),
-        Operation::Remove { .. } => Some(4),
-        Operation::AcquireAll { .. } => Some(5),
-        Operation::ReleaseAll { .. } => Some(6),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use lock_core::Ttl;
+    use lock_core::node::Keys;
 
     use super::*;
     use crate::sim::Sim;
@@ -236,8 +221,13 @@ mod tests {
         let client = sim.add_client();
         let token = Token::generate(&*sim.runtime(client));
         let mut server = Server::new(Clock::new(Duration::ZERO, 0), false);
-        let (key, ttl) = (Arc::from(*b"k"), Ttl::MIN);
-        let acquire = Operation::Acquire { key, token, ttl };
+        let ttl = Ttl::MIN;
+        let acquire = Operation::Acquire {
+            keys: Keys::One(Arc::from(*b"k")),
+            token,
+            ttl,
+            report_holder: false,
+        };
         let (reply, effect) = server.run(&acquire, false, Duration::ZERO);
         assert!(reply.is_ok() && effect == Effect::Set);
         assert_eq!(server.outlived(b"k", Duration::ZERO), None);

@@ -44,21 +44,21 @@ impl ServerFault {
         let mut held = |key: &[u8]| keyspace.get(key, at);
         let mut holds = |key: &[u8], token: &Token| held(key).as_deref() == Some(token.as_bytes());
         match (self, operation) {
-            (Self::Loading | Self::NoPerm, _) | (_, Operation::Acquire { .. }) => true,
+            (Self::Loading | Self::NoPerm, _) => true,
+            (_, Operation::Acquire { .. }) if operation.script_name().is_none() => true,
             // The scripts read first, and refuse before they would write.
-            (_, Operation::AcquireOrReport { key, .. }) => held(key).is_none(),
-            (_, Operation::AcquireAll { keys, token, .. }) => {
+            (_, Operation::Acquire { keys, token, .. }) => {
                 let is_ours = |value: Vec<u8>| value == token.as_bytes();
-                let held = keys.iter().map(|key| held(key)).collect::<Vec<_>>();
+                let held = keys.as_slice().iter().map(|key| held(key));
+                let held = held.collect::<Vec<_>>();
                 held.contains(&None) && held.into_iter().flatten().all(is_ours)
             }
             (Self::Oom, _) | (_, Operation::Inspect { .. }) => false,
             (_, Operation::Extend { entries }) => {
                 entries.iter().any(|entry| holds(&entry.key, &entry.token))
             }
-            (_, Operation::Release { key, token, .. }) => holds(key, token),
-            (_, Operation::ReleaseAll { keys, token, .. }) => {
-                keys.iter().any(|key| holds(key, token))
+            (_, Operation::Release { keys, token, .. }) => {
+                keys.as_slice().iter().any(|key| holds(key, token))
             }
             _ => true,
         }

@@ -103,6 +103,7 @@ impl Sim {
         world.clients.push(Client {
             monotonic: Clock::new(origin, rate_ppb),
             wall: Clock::new(wall, 0),
+            wall_set_at: Duration::ZERO,
             is_paused: false,
             paused_until: Duration::ZERO,
             shut_at: None,

@@ -15,6 +15,9 @@ use super::coverage::Mark;
 /// For this long after the end of its guard no loss may be told.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 
+/// A holder hears of a wall clock that ran ahead within this time.
+const HEARS_WITHIN: Duration = Duration::from_secs(1);
+
 /// Watches a guard until a while after its end.
 struct Watcher {
     client: SimClient,
@@ -56,11 +59,13 @@ pub(crate) fn watch(
 impl Watcher {
     async fn run(mut self) {
         let began = self.client.runtime.now();
+        let mut ends_at = began;
         while let Some(left) = self.remaining() {
             if left.is_zero() {
                 break;
             }
             self.client.shared.world().renew_holds(&self.holds, left);
+            ends_at = self.client.runtime.now() + left;
             // A lock that is extended automatically is extended before that.
             let pause = if left > self.ttl / 16 { left / 2 } else { left };
             match self.wait(pause).await {
@@ -73,8 +78,14 @@ impl Watcher {
             self.client.mark(Mark::Renewed);
         }
         if self.is_held() {
-            // Its time is over.
-            match self.wait(Duration::from_micros(1)).await {
+            // Its time is over. If it is too early, the wall clock ran ahead.
+            let is_early = self.client.runtime.now() < ends_at;
+            let patience = if is_early {
+                HEARS_WITHIN
+            } else {
+                Duration::ZERO
+            };
+            match self.wait(patience + Duration::from_micros(1)).await {
                 Seen::Lost(loss) => return self.lost(loss).await,
                 Seen::Nothing if self.is_held() => {
                     let text = "the validity ended, and nobody was told".to_owned();

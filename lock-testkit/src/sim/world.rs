@@ -28,6 +28,8 @@ pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
 pub(crate) struct Client {
     pub(crate) monotonic: Clock,
     pub(crate) wall: Clock,
+    /// When the wall clock jumped last, or the monotonic one fell behind it: that may end locks.
+    pub(crate) wall_set_at: Duration,
     pub(crate) is_paused: bool,
     /// When its last pause ended, or ends.
     pub(crate) paused_until: Duration,

@@ -1,9 +1,11 @@
 //! A held lock with a bug.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,7 +53,7 @@ pub(crate) struct BrokenHeld {
     /// A validity that was made up.
     claimed_until: Mutex<Duration>,
     is_over: AtomicBool,
-    was_released: AtomicBool,
+    was_released: Arc<AtomicBool>,
     /// Gone when the runtime has ended.
     pulse: Weak<()>,
     pub(crate) of_instance: Arc<Mutex<HashSet<Vec<u8>>>>,
@@ -100,7 +102,7 @@ impl BrokenHeld {
             hold: made.options().hold_at_least,
             claimed_until: Mutex::default(),
             is_over: AtomicBool::new(false),
-            was_released: AtomicBool::new(false),
+            was_released: Arc::default(),
             pulse,
             of_instance: Arc::default(),
             others: Mutex::default(),
@@ -171,6 +173,15 @@ impl HeldLock for BrokenHeld {
                 sleep.await;
                 Loss::Expired
             }),
+            Bug::LateReleaseIsNoLoss => {
+                let (is_released, mut inner) = (Arc::clone(&self.was_released), inner);
+                Box::pin(poll_fn(move |cx| {
+                    if is_released.load(Ordering::SeqCst) {
+                        return Poll::Pending;
+                    }
+                    inner.as_mut().poll(cx)
+                }))
+            }
             _ => inner,
         }
     }
@@ -274,6 +285,8 @@ impl HeldLock for BrokenHeld {
             (bug, released) => released.map_err(|error| errors::release(bug, error)),
         }
     }
+
+    fn set_scoped(&self, _is_scoped: bool) {}
 
     fn release_in_background(&self) {
         let is_on_thread = Handle::try_current().is_err();

@@ -125,6 +125,7 @@ mutants! {
         an_automatic_extension_ends_after_max_hold;
     LostAtFirstTtl a_loss_told_in_spite_of_an_extension: lost_is_put_off_by_an_extension;
     LostWhenReleased a_release_told_as_a_loss: lost_never_ends_for_a_released_lock;
+    LateReleaseIsNoLoss a_late_release_not_told_as_a_loss: lost_ends_for_a_lock_that_was_released_too_late;
 
     // Several resources.
     SeveralIsFirst the_first_of_several_alone: several_resources_are_all_locked;

@@ -28,8 +28,9 @@ impl RedisNode for BrokenNode {
     async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
         let reply = self.node.execute(command, within).await;
         let by_script = match command.operation() {
-            Operation::Acquire { .. } => false,
-            Operation::AcquireOrReport { .. } => true,
+            Operation::Acquire { keys, .. } if !keys.is_several() => {
+                command.operation().script_name().is_some()
+            }
             _ => return reply,
         };
         // An answer at the last moment would come too late for the engine.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::node::Operation;
+use lock_core::node::{Keys, Operation};
 use lock_core::{NodeError, Reply, Token, Ttl};
 use lock_testkit::conformance::node::Entry;
 
@@ -11,7 +11,7 @@ use crate::node::{Answer, BrokenNode, is, living, pause};
 
 /// `SET NX PX`; `None` where the bug is elsewhere.
 pub(crate) async fn set(node: &BrokenNode, key: &[u8], token: Token, ttl: Ttl) -> Option<Answer> {
-    let well = |ttl| node.do_well(acquire(key, token, ttl));
+    let well = |ttl| node.do_well(acquire(key, token, ttl, false));
     let held = living(token.as_bytes(), ttl.as_duration());
     Some(match node.bug {
         Bug::SetsNothing => Ok(match node.look(key).await {
@@ -64,13 +64,7 @@ pub(crate) async fn set_or_tell(
     token: Token,
     ttl: Ttl,
 ) -> Option<Answer> {
-    let well = |ttl| {
-        node.do_well(Operation::AcquireOrReport {
-            key: key.into(),
-            token,
-            ttl,
-        })
-    };
+    let well = |ttl| node.do_well(acquire(key, token, ttl, true));
     let held = living(token.as_bytes(), ttl.as_duration());
     let mine = node.holds(key, token).await;
     Some(match node.bug {
@@ -151,10 +145,11 @@ async fn refresh(node: &BrokenNode, key: &[u8], ttl: Ttl) {
     }
 }
 
-fn acquire(key: &[u8], token: Token, ttl: Ttl) -> Operation {
+fn acquire(key: &[u8], token: Token, ttl: Ttl, report_holder: bool) -> Operation {
     Operation::Acquire {
-        key: key.into(),
+        keys: Keys::One(key.into()),
         token,
         ttl,
+        report_holder,
     }
 }

@@ -11,12 +11,12 @@ pub(crate) fn altered(bug: Bug, operation: &Operation, answer: Answer) -> Answer
     match (bug, answer) {
         (Bug::ErrorsAreRefusals, Err(error)) if error.kind() == NodeErrorKind::Server => {
             Ok(match operation {
-                Operation::Acquire { .. } => Reply::Nil,
-                Operation::AcquireOrReport { .. }
-                | Operation::AcquireAll { .. }
-                | Operation::Inspect { .. } => Reply::Array(vec![Reply::Nil, Reply::Int(-1)]),
-                Operation::ReleaseAll { keys, .. } => {
-                    Reply::Array(vec![Reply::Int(-1); keys.len()])
+                Operation::Acquire { .. } if operation.script_name().is_none() => Reply::Nil,
+                Operation::Acquire { .. } | Operation::Inspect { .. } => {
+                    Reply::Array(vec![Reply::Nil, Reply::Int(-1)])
+                }
+                Operation::Release { keys, .. } if keys.is_several() => {
+                    Reply::Array(vec![Reply::Int(-1); keys.as_slice().len()])
                 }
                 Operation::Extend { entries } => Reply::Array(vec![Reply::Int(-1); entries.len()]),
                 _ => Reply::Int(-1),

@@ -2,52 +2,32 @@
 
 use std::sync::Arc;
 
-use lock_core::node::{ExtendEntry, Operation};
+use lock_core::node::{ExtendEntry, Keys, Operation};
 
 use crate::mutants::Bug;
 
 /// The operation with the keys that the bug makes of its own.
 pub(crate) fn altered(bug: Bug, operation: &Operation) -> Operation {
     let altered = |key: &Arc<[u8]>| Arc::from(altered_key(bug, key));
-    match operation.clone() {
-        Operation::Acquire { key, token, ttl } => Operation::Acquire {
-            key: altered(&key),
-            token,
-            ttl,
-        },
-        Operation::AcquireOrReport { key, token, ttl } => Operation::AcquireOrReport {
-            key: altered(&key),
-            token,
-            ttl,
-        },
-        Operation::Release { key, token, keep } => Operation::Release {
-            key: altered(&key),
-            token,
-            keep,
-        },
+    let mut operation = operation.clone();
+    match &mut operation {
+        Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
+            *keys = match &*keys {
+                Keys::One(key) => Keys::One(altered(key)),
+                Keys::Several(keys) => Keys::Several(keys.iter().map(altered).collect()),
+            };
+        }
         Operation::Extend { entries } => {
             let entry = |entry: &ExtendEntry| ExtendEntry {
                 key: altered(&entry.key),
                 ..entry.clone()
             };
-            Operation::Extend {
-                entries: entries.iter().map(entry).collect(),
-            }
+            *entries = entries.iter().map(entry).collect();
         }
-        Operation::AcquireAll { keys, token, ttl } => Operation::AcquireAll {
-            keys: keys.iter().map(altered).collect(),
-            token,
-            ttl,
-        },
-        Operation::ReleaseAll { keys, token, keep } => Operation::ReleaseAll {
-            keys: keys.iter().map(altered).collect(),
-            token,
-            keep,
-        },
-        Operation::Inspect { key } => Operation::Inspect { key: altered(&key) },
-        Operation::Remove { key } => Operation::Remove { key: altered(&key) },
-        other => other,
+        Operation::Inspect { key } | Operation::Remove { key } => *key = altered(key),
+        _ => {}
     }
+    operation
 }
 
 fn altered_key(bug: Bug, key: &[u8]) -> Vec<u8> {

@@ -2,13 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
-use std::mem::Discriminant;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_core::node::{Operation, Subscription};
+use lock_core::node::{Keys, Operation, Subscription};
 use lock_core::{Command, NodeError, RedisNode, Reply, Token};
 use lock_testkit::conformance::node::{Entry, NodeBed};
 
@@ -34,7 +33,7 @@ pub(crate) struct State(Mutex<Memory>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) known_scripts: HashSet<Discriminant<Operation>>,
+    pub(crate) known_scripts: HashSet<&'static str>,
     pub(crate) calls: usize,
     pub(crate) in_flight: usize,
     pub(crate) last: Option<Answer>,
@@ -73,20 +72,20 @@ impl BrokenNode {
     /// Carries it out, with the bugs that change what is carried out.
     pub(crate) async fn run(&self, operation: &Operation) -> Answer {
         let instead = match operation {
-            Operation::Acquire { key, token, ttl } => acquiring::set(self, key, *token, *ttl).await,
-            Operation::AcquireOrReport { key, token, ttl } => {
-                acquiring::set_or_tell(self, key, *token, *ttl).await
-            }
+            Operation::Acquire {
+                keys, token, ttl, ..
+            } => match keys {
+                Keys::Several(keys) => several::acquire(self, keys, *token, *ttl).await,
+                Keys::One(key) if operation.script_name().is_some() => {
+                    acquiring::set_or_tell(self, key, *token, *ttl).await
+                }
+                Keys::One(key) => acquiring::set(self, key, *token, *ttl).await,
+            },
             Operation::Extend { entries } => extending::extend(self, entries).await,
-            Operation::Release { key, token, keep } => {
-                releasing::release(self, key, *token, *keep).await
-            }
-            Operation::AcquireAll { keys, token, ttl } => {
-                several::acquire(self, keys, *token, *ttl).await
-            }
-            Operation::ReleaseAll { keys, token, keep } => {
-                several::release(self, keys, *token, *keep).await
-            }
+            Operation::Release { keys, token, keep } => match keys {
+                Keys::One(key) => releasing::release(self, key, *token, *keep).await,
+                Keys::Several(keys) => several::release(self, keys, *token, *keep).await,
+            },
             Operation::Inspect { key } => inspecting::inspect(self, key).await,
             Operation::Remove { key } => inspecting::remove(self, key).await,
             _ => None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::node::Operation;
+use lock_core::node::{Keys, Operation};
 use lock_core::{Reply, Token};
 use lock_testkit::conformance::node::Entry;
 
@@ -17,11 +17,8 @@ pub(crate) async fn release(
     keep: Duration,
 ) -> Option<Answer> {
     let well = |keep| {
-        node.do_well(Operation::Release {
-            key: key.into(),
-            token,
-            keep,
-        })
+        let keys = Keys::One(key.into());
+        node.do_well(Operation::Release { keys, token, keep })
     };
     let found = node.look(key).await;
     let value = node.value(key).await.unwrap_or_default();

@@ -1,7 +1,5 @@
 //! Scripts that the server is made to know or not, and the bugs of those who send them.
 
-use std::mem::discriminant;
-
 use lock_core::{Command, NodeError, Reply};
 
 use crate::mutants::Bug;
@@ -9,19 +7,18 @@ use crate::node::{Answer, BrokenNode};
 
 /// Whether the server knows the script, if it needs one; a source makes it known.
 pub(crate) fn enter(node: &BrokenNode, command: &Command) -> Result<(), NodeError> {
-    // Each operation has a script of its own.
-    let script = discriminant(command.operation());
-    let by = command.args()[0].to_vec();
+    let Some(script) = command.operation().script_name() else {
+        return Ok(());
+    };
     let mut memory = node.state.lock();
-    match by.as_slice() {
-        b"EVAL" if node.bug != Bug::SendsNoSource => {
-            memory.known_scripts.insert(script);
-            Ok(())
-        }
-        b"EVAL" | b"EVALSHA" if !memory.known_scripts.contains(&script) => Err(NodeError::server(
+    if *command.args()[0] == *b"EVAL" && node.bug != Bug::SendsNoSource {
+        memory.known_scripts.insert(script);
+    }
+    match memory.known_scripts.contains(script) {
+        true => Ok(()),
+        false => Err(NodeError::server(
             "NOSCRIPT No matching script. Please use EVAL.",
         )),
-        _ => Ok(()),
     }
 }
 

@@ -3,25 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::Operation;
+use lock_core::node::{Keys, Operation};
 use lock_core::{NodeError, Reply, Token, Ttl};
 use lock_testkit::conformance::node::Entry;
 
 use crate::mutants::Bug;
 use crate::node::{Answer, BrokenNode, is, living, pause};
 
-type Keys = [Arc<[u8]>];
-
 /// The script that sets all keys or none; `None` where the bug is elsewhere.
 pub(crate) async fn acquire(
     node: &BrokenNode,
-    keys: &Keys,
+    keys: &[Arc<[u8]>],
     token: Token,
     ttl: Ttl,
 ) -> Option<Answer> {
     let well = |keys: Vec<Arc<[u8]>>, ttl| {
-        let keys = keys.into();
-        node.do_well(Operation::AcquireAll { keys, token, ttl })
+        node.do_well(Operation::Acquire {
+            keys: Keys::Several(keys.into()),
+            token,
+            ttl,
+            report_holder: true,
+        })
     };
     let held = living(token.as_bytes(), ttl.as_duration());
     let others = others(node, keys, token).await;
@@ -132,7 +134,7 @@ pub(crate) async fn acquire(
 }
 
 /// Those of the keys that are neither free nor the token's.
-async fn others(node: &BrokenNode, keys: &Keys, token: Token) -> Vec<Arc<[u8]>> {
+async fn others(node: &BrokenNode, keys: &[Arc<[u8]>], token: Token) -> Vec<Arc<[u8]>> {
     let mut others = Vec::new();
     for key in keys {
         if node.look(key).await != Entry::Missing && !node.holds(key, token).await {
@@ -142,7 +144,7 @@ async fn others(node: &BrokenNode, keys: &Keys, token: Token) -> Vec<Arc<[u8]>> 
     others
 }
 
-async fn put_missing(node: &BrokenNode, keys: &Keys, entry: &Entry) {
+async fn put_missing(node: &BrokenNode, keys: &[Arc<[u8]>], entry: &Entry) {
     for key in keys {
         if node.look(key).await == Entry::Missing {
             node.put(key, entry).await;
@@ -150,7 +152,7 @@ async fn put_missing(node: &BrokenNode, keys: &Keys, entry: &Entry) {
     }
 }
 
-async fn put_own(node: &BrokenNode, keys: &Keys, token: Token, entry: &Entry) {
+async fn put_own(node: &BrokenNode, keys: &[Arc<[u8]>], token: Token, entry: &Entry) {
     for key in keys {
         if node.holds(key, token).await {
             node.put(key, entry).await;
@@ -161,13 +163,13 @@ async fn put_own(node: &BrokenNode, keys: &Keys, token: Token, entry: &Entry) {
 /// The script that releases several keys; `None` where the bug is elsewhere.
 pub(crate) async fn release(
     node: &BrokenNode,
-    keys: &Keys,
+    keys: &[Arc<[u8]>],
     token: Token,
     keep: Duration,
 ) -> Option<Answer> {
     let well = |keys: Vec<Arc<[u8]>>, keep| {
-        let keys = keys.into();
-        node.do_well(Operation::ReleaseAll { keys, token, keep })
+        let keys = Keys::Several(keys.into());
+        node.do_well(Operation::Release { keys, token, keep })
     };
     let padded = |answer: Answer| match answer? {
         Reply::Array(mut answers) => {
@@ -271,7 +273,6 @@ async fn release_one(
         node.put(key, &put).await;
         return Some(Ok(Reply::Int(1)));
     }
-    let key = Arc::clone(key);
-    let one = node.do_well(Operation::Release { key, token, keep }).await;
-    Some(one)
+    let keys = Keys::One(Arc::clone(key));
+    Some(node.do_well(Operation::Release { keys, token, keep }).await)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::Operation;
+use lock_core::node::{Keys, Operation};
 use lock_core::runtime::ThreadRuntime;
 use lock_core::{Command, Token, Ttl};
 
@@ -15,46 +15,28 @@ pub(crate) struct Script {
     pub(crate) source: String,
 }
 
-/// The file of the script that an operation runs.
-fn file_of(operation: &Operation) -> Option<&'static str> {
-    Some(match operation {
-        Operation::AcquireOrReport { .. } => "acquire",
-        Operation::Extend { .. } => "extend",
-        Operation::Release { .. } => "release",
-        Operation::AcquireAll { .. } => "acquire_all",
-        Operation::ReleaseAll { .. } => "release_all",
-        Operation::Inspect { .. } => "inspect",
-        Operation::Remove { .. } => "remove",
-        _ => return None,
-    })
-}
-
 /// One operation for each script.
 fn operations() -> [Operation; 7] {
     let key: Arc<[u8]> = Arc::from(*b"k");
-    let keys: Arc<[Arc<[u8]>]> = Arc::new([Arc::clone(&key)]);
+    let one = Keys::One(Arc::clone(&key));
+    let several = Keys::Several(Arc::new([Arc::clone(&key)]));
     let token = Token::generate(&*ThreadRuntime::shared());
     let (ttl, keep) = (Ttl::MIN, Duration::ZERO);
+    let acquire = |keys| Operation::Acquire {
+        keys,
+        token,
+        ttl,
+        report_holder: true,
+    };
+    let release = |keys| Operation::Release { keys, token, keep };
     [
-        Operation::AcquireOrReport {
-            key: Arc::clone(&key),
-            token,
-            ttl,
-        },
+        acquire(one.clone()),
+        acquire(several.clone()),
+        release(one),
+        release(several),
         Operation::Extend {
             entries: Arc::new([]),
         },
-        Operation::Release {
-            key: Arc::clone(&key),
-            token,
-            keep,
-        },
-        Operation::AcquireAll {
-            keys: Arc::clone(&keys),
-            token,
-            ttl,
-        },
-        Operation::ReleaseAll { keys, token, keep },
         Operation::Inspect {
             key: Arc::clone(&key),
         },
@@ -65,7 +47,7 @@ fn operations() -> [Operation; 7] {
 impl Script {
     /// The one of this file, as the core has it.
     pub(crate) fn named(name: &'static str) -> Self {
-        let runs_it = |operation: &Operation| file_of(operation) == Some(name);
+        let runs_it = |operation: &Operation| operation.script_name() == Some(name);
         let operation = operations().into_iter().find(runs_it).unwrap();
         let command = Command::from(operation).with_source();
         let source = String::from_utf8(command.args()[1].to_vec()).unwrap();
@@ -74,7 +56,7 @@ impl Script {
 
     /// Whether the operation runs it.
     pub(crate) fn belongs_to(&self, operation: &Operation) -> bool {
-        file_of(operation) == Some(self.name)
+        operation.script_name() == Some(self.name)
     }
 
     /// With a part of it replaced, wherever it stands.

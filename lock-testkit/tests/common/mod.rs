@@ -8,7 +8,7 @@ pub(crate) mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{Command, ExtendEntry, Operation};
+use lock_core::node::{Command, ExtendEntry, Keys, Operation};
 use lock_core::runtime::ambient;
 use lock_core::{Token, Ttl};
 
@@ -27,20 +27,34 @@ pub(crate) fn ttl(ttl_in_millis: u64) -> Ttl {
     Ttl::new(millis(ttl_in_millis)).unwrap()
 }
 
-pub(crate) fn acquire(key: &str, token: Token, ttl_in_millis: u64) -> Command {
+pub(crate) fn one(key: &[u8]) -> Keys {
+    Keys::One(Arc::from(key))
+}
+
+fn several(keys: &[&str]) -> Keys {
+    Keys::Several(keys.iter().map(|key| Arc::from(key.as_bytes())).collect())
+}
+
+pub(crate) fn acquire_keys(
+    keys: Keys,
+    token: Token,
+    ttl_in_millis: u64,
+    report_holder: bool,
+) -> Command {
     Command::from(Operation::Acquire {
-        key: Arc::from(key.as_bytes()),
+        keys,
         token,
         ttl: ttl(ttl_in_millis),
+        report_holder,
     })
 }
 
+pub(crate) fn acquire(key: &str, token: Token, ttl_in_millis: u64) -> Command {
+    acquire_keys(one(key.as_bytes()), token, ttl_in_millis, false)
+}
+
 pub(crate) fn acquire_or_report(key: &str, token: Token, ttl_in_millis: u64) -> Command {
-    Command::from(Operation::AcquireOrReport {
-        key: Arc::from(key.as_bytes()),
-        token,
-        ttl: ttl(ttl_in_millis),
-    })
+    acquire_keys(one(key.as_bytes()), token, ttl_in_millis, true)
 }
 
 pub(crate) fn extend(entries: &[(&str, Token, u64)]) -> Command {
@@ -61,28 +75,17 @@ pub(crate) fn release(key: &str, token: Token) -> Command {
 }
 
 pub(crate) fn release_keeping(key: &str, token: Token, keep: Duration) -> Command {
-    Command::from(Operation::Release {
-        key: Arc::from(key.as_bytes()),
-        token,
-        keep,
-    })
-}
-
-fn all(keys: &[&str]) -> Arc<[Arc<[u8]>]> {
-    keys.iter().map(|key| Arc::from(key.as_bytes())).collect()
+    let keys = one(key.as_bytes());
+    Command::from(Operation::Release { keys, token, keep })
 }
 
 pub(crate) fn acquire_all(keys: &[&str], token: Token, ttl_in_millis: u64) -> Command {
-    Command::from(Operation::AcquireAll {
-        keys: all(keys),
-        token,
-        ttl: ttl(ttl_in_millis),
-    })
+    acquire_keys(several(keys), token, ttl_in_millis, true)
 }
 
 pub(crate) fn release_all(keys: &[&str], token: Token, keep: Duration) -> Command {
-    let keys = all(keys);
-    Command::from(Operation::ReleaseAll { keys, token, keep })
+    let keys = several(keys);
+    Command::from(Operation::Release { keys, token, keep })
 }
 
 pub(crate) fn inspect(key: &str) -> Command {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::DistributedLockExt;
+use lock_core::{DistributedLockExt, LockRequest};
 
 use super::support::*;
 
@@ -86,4 +86,36 @@ async fn rounds_that_are_cut_short_while_a_server_hangs_leave_nothing() {
     until("no task is left", LONG, || tasks() <= tasks_before).await;
     all_quiet(&servers, Duration::from_secs(2)).await;
     assert_eq!(keys(&servers), 0);
+}
+
+/// C60.
+#[apply(async_test_on_threads!)]
+async fn guards_that_are_dropped_all_at_once_leave_no_key() {
+    const GUARDS: usize = 12_000;
+    let servers = servers(1);
+    let locks = locks(&servers).await;
+    for is_paused in [false, true] {
+        let mut acquiring = JoinSet::new();
+        let mut guards = Vec::new();
+        for number in 0..GUARDS {
+            if number >= AT_ONCE {
+                guards.push(acquiring.join_next().await.unwrap().unwrap());
+            }
+            let locks = locks.clone();
+            let request = LockRequest::new(format!("k{number}")).ttl(600 * SECOND);
+            acquiring.spawn(async move { locks.lock(request).await.unwrap() });
+        }
+        while let Some(guard) = acquiring.join_next().await {
+            guards.push(guard.unwrap());
+        }
+        if is_paused {
+            servers[0].pause().unwrap();
+        }
+        drop(guards);
+        if is_paused {
+            sleep(500 * MS).await;
+            servers[0].resume().unwrap();
+        }
+        until("no key is left", LONG, || keys(&servers) == 0).await;
+    }
 }

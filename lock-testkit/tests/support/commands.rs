@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lock_core::node::{ExtendEntry, Operation};
+use lock_core::node::{ExtendEntry, Keys, Operation};
 use lock_core::runtime::ThreadRuntime;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token, Ttl};
 
@@ -28,21 +28,21 @@ pub fn ttl() -> Ttl {
     Ttl::new(TTL).unwrap()
 }
 
-pub fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
+fn acquire_key(key: impl AsRef<[u8]>, token: Token, report_holder: bool) -> Command {
     Command::from(Operation::Acquire {
-        key: bytes(key),
+        keys: Keys::One(bytes(key)),
         token,
         ttl: ttl(),
+        report_holder,
     })
 }
 
+pub fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
+    acquire_key(key, token, false)
+}
+
 pub fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command {
-    Command::from(Operation::AcquireOrReport {
-        key: bytes(key),
-        token,
-        ttl: ttl(),
-    })
-    .with_source()
+    acquire_key(key, token, true).with_source()
 }
 
 pub fn extend(entries: &[(&[u8], Token)]) -> Command {
@@ -62,12 +62,8 @@ pub fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
 }
 
 pub fn release_keeping(key: impl AsRef<[u8]>, token: Token, keep: Duration) -> Command {
-    Command::from(Operation::Release {
-        key: bytes(key),
-        token,
-        keep,
-    })
-    .with_source()
+    let keys = Keys::One(bytes(key));
+    Command::from(Operation::Release { keys, token, keep }).with_source()
 }
 
 /// Calls until the node answers, as a lock's retries do.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use super::ClientNode;
-use crate::node::{Command, NodeError, NodeErrorKind, Operation, RedisNode, Reply, Token};
+use crate::node::{Command, Keys, NodeError, NodeErrorKind, Operation, RedisNode, Reply, Token};
 use crate::runtime::BoxFuture;
 use crate::ttl::Ttl;
 use toy::{Accept, Server, Toy};
@@ -126,11 +126,9 @@ impl Bed {
 }
 
 fn acquire(key: &str) -> Command {
-    Command::from(Operation::Acquire {
-        key: Arc::from(key.as_bytes()),
-        token: Token::from_random([0; 16]),
-        ttl: Ttl::new(LONG).unwrap(),
-    })
+    let keys = Keys::One(Arc::from(key.as_bytes()));
+    let (token, ttl) = (Token::from_random([0; 16]), Ttl::new(LONG).unwrap());
+    Command::from(keys.acquire(token, ttl, false))
 }
 
 fn inspect(key: &str) -> Command {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{AcquireAnswer, Ballots, Holder, NodeSet, Quorum, Standing, Step, Tally};
+use super::{AcquireAnswer, Ballots, NodeSet, Quorum, Standing, Step, Tally};
+use crate::inspection::LockKey;
 use crate::node::{NodeError, Token};
 
 /// One round of votes.
@@ -34,7 +35,7 @@ pub(crate) enum Verdict {
     /// Somebody else holds the lock, or rivals share the votes.
     Contended {
         /// The one holder that a quorum of refusals named.
-        holder: Option<Holder>,
+        holder: Option<LockKey>,
         /// Whether it looks as if nobody has a quorum.
         split: bool,
     },
@@ -142,6 +143,16 @@ impl AcquireRound {
         }
     }
 
+    /// The nodes that have refused.
+    pub(crate) fn refused(&self) -> NodeSet {
+        let is_refusal = |answer: &AcquireAnswer| matches!(answer, AcquireAnswer::Refused(_));
+        let refused = self
+            .ballots
+            .answers()
+            .filter(|(_, answer)| is_refusal(answer));
+        refused.fold(NodeSet::EMPTY, |set, (node, _)| set.with(node))
+    }
+
     /// Whether all nodes had their chance: only then does the verdict stand for all of them.
     pub(crate) fn is_whole(&self) -> bool {
         !self.was_cut && !self.is_vetoed()
@@ -158,15 +169,15 @@ impl AcquireRound {
 
     fn contended(&self, own: &[Token]) -> Verdict {
         let named = |token: &[u8]| {
-            let same = |holder: &&Holder| holder.token.as_deref() == Some(token);
+            let same = |holder: &&LockKey| holder.token.as_deref() == Some(token);
             self.holders().filter(same).count()
         };
-        let by_quorum = |holder: &&Holder| {
+        let by_quorum = |holder: &&LockKey| {
             let token = holder.token.as_deref();
             let is_enough = |named| self.quorum.reached(named) || mutant!(RivalNamedByOne);
             token.is_some_and(|token| is_enough(named(token)))
         };
-        let is_own = |holder: &Holder| {
+        let is_own = |holder: &LockKey| {
             let token = holder.token.as_deref();
             own.iter().any(|own| Some(own.as_bytes()) == token)
         };
@@ -188,7 +199,7 @@ impl AcquireRound {
         tokens.any(|token| Some(token) != first)
     }
 
-    fn holders(&self) -> impl Iterator<Item = &Holder> {
+    fn holders(&self) -> impl Iterator<Item = &LockKey> {
         self.ballots
             .answers()
             .filter_map(|(_, answer)| match answer {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AcquireAnswer, KeyAnswer, NodeSet};
+use super::{AcquireAnswer, KeyAnswer, Moment, NodeSet};
 use crate::node::{NodeError, NodeErrorKind};
 
 /// How long a command that sets a key leaves the key unsettled when its answer did not come: the
@@ -35,10 +35,14 @@ pub(crate) struct Ledger {
     behind: NodeSet,
     /// The nodes where a release has taken the key of the held lock, or may have.
     released: NodeSet,
+    /// The nodes that are owed a release.
+    owed: NodeSet,
     /// From when on nodes count that hold the key though they have not granted it.
     settled_at: Duration,
     /// Until when a lock that was won can be relied on. It never goes back.
     valid_until: Option<Duration>,
+    /// When the validity began.
+    began: Moment,
     /// Until when a release keeps the keys.
     hold_until: Duration,
     /// The longest ttl that any key was given.
@@ -65,9 +69,10 @@ pub(crate) enum Follow {
 
 impl Ledger {
     /// Of an attempt to set one key, or several, for this long.
-    pub(crate) fn new(has_several: bool, ttl: Duration) -> Self {
+    pub(crate) fn new(has_several: bool, ttl: Duration, began: Moment) -> Self {
         Self {
             has_several,
+            began,
             longest_ttl: ttl,
             ..Self::default()
         }
@@ -202,9 +207,21 @@ impl Ledger {
                 Follow::Nothing
             }
             Err(_) if mutant!(DebtsForgotten) => Follow::Nothing,
-            Err(_) => Follow::Owe {
-                until: now().saturating_add(self.longest_ttl),
-            },
+            Err(_) => {
+                self.owed = self.owed.with(node);
+                Follow::Owe {
+                    until: now().saturating_add(self.longest_ttl),
+                }
+            }
+        }
+    }
+
+    /// Looks at both clocks. If the machine was paused for longer than this since the validity began, it
+    /// ends now: its true end may have passed meanwhile.
+    pub(crate) fn look(&mut self, present: Moment, longest_pause: Duration) {
+        if present.paused_since(self.began) > longest_pause {
+            self.valid_until = self.valid_until.min(Some(present.now));
+            self.has_expired = true;
         }
     }
 
@@ -237,11 +254,14 @@ impl Ledger {
     /// A quorum extended the lock. Returns `false` if its holder was told meanwhile that the validity
     /// has ended: nothing revives it then.
     #[must_use]
-    pub(crate) fn is_extended(&mut self, valid_until: Duration) -> bool {
+    pub(crate) fn is_extended(&mut self, began: Moment, valid_until: Duration) -> bool {
         if self.has_expired && !mutant!(RenewalRevives) {
             return false;
         }
-        self.valid_until = self.valid_until.max(Some(valid_until));
+        if self.valid_until <= Some(valid_until) {
+            self.valid_until = Some(valid_until);
+            self.began = began;
+        }
         true
     }
 
@@ -255,10 +275,14 @@ impl Ledger {
         !std::mem::replace(&mut self.is_over, true)
     }
 
-    /// A release of the held lock begins.
-    pub(crate) fn end_by_release(&mut self, now: Duration) {
-        self.ended_in_time |= !self.remaining_at(now).is_zero();
+    /// A release of the held lock begins, or a shutdown is about to begin one. Returns whether it comes
+    /// after the end of the validity: then the lock is lost.
+    pub(crate) fn end_by_release(&mut self, now: Duration) -> bool {
+        let is_held = self.valid_until.is_some() && !self.is_over;
+        let is_in_time = !self.remaining_at(now).is_zero();
+        self.ended_in_time |= is_in_time;
         self.is_over = true;
+        is_held && !is_in_time
     }
 
     /// The attempt failed: only what was granted by now is released. (A mutant alone does that.)
@@ -278,8 +302,18 @@ impl Ledger {
         self.hold_until
     }
 
+    /// Returns whether the validity was said to have ended.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.has_expired
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Returns whether a release is under way that no node has answered or failed to.
+    pub(crate) fn is_being_released(&self) -> bool {
+        self.is_over && self.touched.iter().any(|node| !self.owed.contains(node))
     }
 
     pub(crate) fn touched(&self) -> NodeSet {

@@ -41,6 +41,12 @@ impl Renewal {
         due.saturating_sub(self.interval / SLACK)
     }
 
+    /// How long after it was begun an extension begins anew, if nothing is known of it by then: its runtime
+    /// may stand still.
+    pub(crate) fn rescue_after(&self) -> Duration {
+        self.interval / 2
+    }
+
     /// When to try again after a failure at `now`, with so much of the validity left; `None` if
     /// there is no point any more.
     pub(crate) fn retry_at(

@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
+use crate::inspection::LockKey;
 use crate::node::{NodeError, Operation, Reply};
-
-/// Who holds a lock, as a node told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    /// The value of the key; `None` if the key is of another type.
-    pub(crate) token: Option<Vec<u8>>,
-    /// What is left of the key's life; `None` if it lives for ever.
-    pub(crate) ttl: Option<Duration>,
-}
 
 /// A node's answer to an acquire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireAnswer {
     Granted,
     /// With the holder, if the command asked for him.
-    Refused(Option<Holder>),
+    Refused(Option<LockKey>),
 }
 
 /// A node's answer about a key that shall hold our token.
@@ -35,30 +27,39 @@ pub(crate) enum KeyAnswer {
 impl AcquireAnswer {
     pub(crate) fn read(operation: &Operation, reply: Reply) -> Result<Self, NodeError> {
         match &reply {
-            Reply::Bytes(status) if status == b"OK" => return Ok(Self::Granted),
-            Reply::Int(1) => return Ok(Self::Granted),
-            Reply::Nil => return Ok(Self::Refused(None)),
-            Reply::Array(items) => {
-                if let [token, Reply::Int(pttl)] = &items[..]
-                    && let Some(token) = holder_token(token)
-                {
-                    let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
-                    return Ok(Self::Refused(Some(Holder { token, ttl })));
-                }
-            }
-            _ => {}
+            Reply::Bytes(status) if status == b"OK" => Ok(Self::Granted),
+            Reply::Int(1) => Ok(Self::Granted),
+            Reply::Nil => Ok(Self::Refused(None)),
+            _ => holder(operation, &reply).map(|holder| Self::Refused(Some(holder))),
         }
-        Err(NodeError::unexpected_reply(operation, &reply))
     }
 }
 
-/// The first item of a refusal: a token, or nothing for a key of another type.
-fn holder_token(reply: &Reply) -> Option<Option<Vec<u8>>> {
+/// Reads the reply to an inspection.
+pub(crate) fn inspected(
+    operation: &Operation,
+    reply: &Reply,
+) -> Result<Option<LockKey>, NodeError> {
     match reply {
-        Reply::Bytes(token) => Some(Some(token.clone())),
-        Reply::Nil => Some(None),
-        _ => None,
+        Reply::Int(0) => Ok(None),
+        _ => holder(operation, reply).map(Some),
     }
+}
+
+/// Reads who holds a lock, as a node told.
+fn holder(operation: &Operation, reply: &Reply) -> Result<LockKey, NodeError> {
+    if let Reply::Array(items) = reply
+        && let [token @ (Reply::Bytes(_) | Reply::Nil), Reply::Int(pttl)] = &items[..]
+    {
+        let token = match token {
+            Reply::Bytes(token) => Some(token.clone()),
+            // The key is of another type.
+            _ => None,
+        };
+        let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
+        return Ok(LockKey { token, ttl });
+    }
+    Err(NodeError::unexpected_reply(operation, reply))
 }
 
 impl KeyAnswer {
@@ -67,7 +68,7 @@ impl KeyAnswer {
     pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
         let answer = match reply {
             Reply::Array(_) => {
-                let answers = Self::read_all(operation, reply, operation.count())?;
+                let answers = Self::read_all(operation, reply)?;
                 answers.into_iter().reduce(Self::worse)
             }
             _ => Self::of(reply),
@@ -83,15 +84,11 @@ impl KeyAnswer {
         }
     }
 
-    /// Reads the reply to an extension of `count` locks.
-    pub(crate) fn read_all(
-        operation: &Operation,
-        reply: &Reply,
-        count: usize,
-    ) -> Result<Vec<Self>, NodeError> {
+    /// Reads the reply about each key of an operation.
+    pub(crate) fn read_all(operation: &Operation, reply: &Reply) -> Result<Vec<Self>, NodeError> {
         let unexpected = || NodeError::unexpected_reply(operation, reply);
         match reply {
-            Reply::Array(items) if items.len() == count => {
+            Reply::Array(items) if items.len() == operation.count() => {
                 let answers = items
                     .iter()
                     .map(|item| Self::of(item).ok_or_else(unexpected));
@@ -116,21 +113,17 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::{NodeErrorKind, Token};
+    use crate::node::{Keys, NodeErrorKind, Token};
     use crate::ttl::Ttl;
 
     fn operation() -> Operation {
-        Operation::Acquire {
-            key: Arc::from(*b"k"),
-            token: Token::from_random([0; 16]),
-            ttl: Ttl::MIN,
-        }
+        Keys::One(Arc::from(*b"k")).acquire(Token::from_random([0; 16]), Ttl::MIN, true)
     }
 
     fn refused(token: Option<&[u8]>, ttl: Option<u64>) -> AcquireAnswer {
         let token = token.map(<[u8]>::to_vec);
         let ttl = ttl.map(Duration::from_millis);
-        AcquireAnswer::Refused(Some(Holder { token, ttl }))
+        AcquireAnswer::Refused(Some(LockKey { token, ttl }))
     }
 
     #[test]

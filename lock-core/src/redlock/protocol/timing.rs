@@ -9,6 +9,29 @@ use crate::ttl::Ttl;
 /// precision of one millisecond, and clocks are read in whole ones.
 const DRIFT_BASE: Duration = Duration::from_millis(2);
 
+/// By how much a wall clock may run ahead before that says that the machine was paused, unless the drift of
+/// clocks allows for more: a clock that is corrected gradually gains less.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+
+/// One moment on both clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) now: Duration,
+    /// What the wall clock shows; `None` if pauses of the machine are not looked for.
+    pub(crate) wall: Option<Duration>,
+}
+
+impl Moment {
+    /// For how long the machine was paused since then, as the wall clock says: the monotonic one stands
+    /// still in a virtual machine that is paused.
+    pub(crate) fn paused_since(self, base: Self) -> Duration {
+        let walls = self.wall.zip(base.wall);
+        let passed = walls.map(|(wall, base)| wall.saturating_sub(base));
+        let awake = self.now.saturating_sub(base.now);
+        passed.unwrap_or_default().saturating_sub(awake)
+    }
+}
+
 /// The times of one lock, derived from its ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
@@ -22,6 +45,12 @@ pub(crate) struct Timing {
 impl Timing {
     /// The longest node timeout that is chosen by default.
     pub(crate) const MAX_NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+    /// The longest time by which a wall clock may run ahead of the monotonic one while the lock is held.
+    pub(crate) fn longest_pause(&self) -> Duration {
+        let drift = self.ttl.as_duration().saturating_sub(self.validity);
+        drift.max(MIN_PAUSE)
+    }
 
     /// Takes a ttl apart; refuses one that leaves nothing to rely on.
     pub(crate) fn new(

@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 /// The handle does not keep the runtime alive.
 ///
 /// - `now` is tokio's clock, which a test may pause and advance, plus the time for which the system
-///   was suspended, where the platform can tell.
+///   was suspended, where the platform can tell. `system_time` goes along with a paused clock.
 /// - `sleep` is tokio's timer (rounded up to milliseconds) if its future is polled inside the
 ///   runtime. Polled elsewhere, it runs on the timer of the thread runtime, in real time even when
 ///   tokio's clock is paused. A sleep of more than 30 years never ends.
@@ -39,8 +39,9 @@ use std::time::{Duration, SystemTime};
 ///   context (`Handle::enter`, `Handle::block_on`): tokio's timer panics, which is caught, and the
 ///   sleep goes on with the other timer. In programs compiled with `panic = "abort"` a panic cannot be
 ///   caught: there, enable time, and do not poll in the context of an ended runtime.
-/// - As with any tokio timer, a sleep stands still while nothing drives the runtime: do not block
-///   the only thread of a runtime on a future that waits for that runtime.
+/// - As with any tokio timer or task, a sleep and the work in the background stand still while nothing
+///   drives the runtime: do not block the only thread of a runtime on a future that waits for that
+///   runtime, and do not hold locks beyond the `block_on` of a current-thread runtime.
 #[derive(Clone)]
 pub struct TokioRuntime {
     handle: Handle,
@@ -90,7 +91,15 @@ impl Runtime for TokioRuntime {
     }
 
     fn system_time(&self) -> SystemTime {
-        SystemTime::now()
+        let real = std::time::Instant::now();
+        let shown = self.instant().into_std();
+        let wall = SystemTime::now();
+        // A paused clock takes the wall clock along.
+        let moved = match shown.checked_duration_since(real) {
+            Some(ahead) => wall.checked_add(ahead),
+            None => wall.checked_sub(real - shown),
+        };
+        moved.unwrap_or(wall)
     }
 
     fn random(&self) -> [u8; 16] {

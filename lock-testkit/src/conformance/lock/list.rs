@@ -77,6 +77,7 @@ macro_rules! __lock_checks {
             required L15 losing::lost_ends_with_the_validity,
             required L15 losing::lost_is_put_off_by_an_extension,
             required L15 losing::lost_never_ends_for_a_released_lock,
+            required L15 losing::lost_ends_for_a_lock_that_was_released_too_late,
             required L15 losing::a_body_ends_with_its_lock,
             optional L16 several::several_resources_are_all_locked,
             optional L16 several::of_several_resources_none_is_kept_if_one_is_taken,

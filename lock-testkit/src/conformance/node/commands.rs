@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{ExtendEntry, Operation};
+use lock_core::node::{ExtendEntry, Keys, Operation};
 use lock_core::{Command, Reply, Token, Ttl};
 
 /// The lifetime of keys that shall not expire during a check.
@@ -11,6 +11,28 @@ pub(crate) const TTL: Duration = Duration::from_secs(600);
 
 fn bytes(key: impl AsRef<[u8]>) -> Arc<[u8]> {
     Arc::from(key.as_ref())
+}
+
+fn one(key: impl AsRef<[u8]>) -> Keys {
+    Keys::One(bytes(key))
+}
+
+/// Returns several keys in this order, be there fewer than two of them.
+fn several<K: AsRef<[u8]>>(keys: &[K]) -> Keys {
+    Keys::Several(keys.iter().map(bytes).collect())
+}
+
+fn acquire_keys(keys: Keys, token: Token, ttl: Duration, report_holder: bool) -> Command {
+    Command::from(Operation::Acquire {
+        keys,
+        token,
+        ttl: ttl_of(ttl),
+        report_holder,
+    })
+}
+
+fn release_keys(keys: Keys, token: Token, keep: Duration) -> Command {
+    Command::from(Operation::Release { keys, token, keep })
 }
 
 /// Returns the nearest legal ttl.
@@ -28,11 +50,7 @@ pub(crate) fn acquire(key: impl AsRef<[u8]>, token: Token) -> Command {
 }
 
 pub(crate) fn acquire_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::Acquire {
-        key: bytes(key),
-        token,
-        ttl: ttl_of(ttl),
-    })
+    acquire_keys(one(key), token, ttl, false)
 }
 
 pub(crate) fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command {
@@ -40,11 +58,7 @@ pub(crate) fn acquire_or_report(key: impl AsRef<[u8]>, token: Token) -> Command 
 }
 
 pub(crate) fn acquire_or_report_for(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::AcquireOrReport {
-        key: bytes(key),
-        token,
-        ttl: ttl_of(ttl),
-    })
+    acquire_keys(one(key), token, ttl, true)
 }
 
 pub(crate) fn extend(key: impl AsRef<[u8]>, token: Token, ttl: Duration) -> Command {
@@ -69,11 +83,7 @@ pub(crate) fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
 }
 
 pub(crate) fn release_keeping(key: impl AsRef<[u8]>, token: Token, keep: Duration) -> Command {
-    Command::from(Operation::Release {
-        key: bytes(key),
-        token,
-        keep,
-    })
+    release_keys(one(key), token, keep)
 }
 
 /// The answer to an extension of one key.
@@ -86,11 +96,7 @@ pub(crate) fn acquire_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
 }
 
 pub(crate) fn acquire_all_for<K: AsRef<[u8]>>(keys: &[K], token: Token, ttl: Duration) -> Command {
-    Command::from(Operation::AcquireAll {
-        keys: keys.iter().map(bytes).collect(),
-        token,
-        ttl: ttl_of(ttl),
-    })
+    acquire_keys(several(keys), token, ttl, true)
 }
 
 pub(crate) fn release_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
@@ -102,11 +108,7 @@ pub(crate) fn release_all_keeping<K: AsRef<[u8]>>(
     token: Token,
     keep: Duration,
 ) -> Command {
-    Command::from(Operation::ReleaseAll {
-        keys: keys.iter().map(bytes).collect(),
-        token,
-        keep,
-    })
+    release_keys(several(keys), token, keep)
 }
 
 pub(crate) fn inspect(key: impl AsRef<[u8]>) -> Command {

@@ -27,10 +27,8 @@ fn refused(round: &mut AcquireRound, node: usize) {
 fn named(round: &mut AcquireRound, node: usize, token: &str, ttl: u64) {
     let token = Some(token.as_bytes().to_vec());
     let ttl = Some(Duration::from_millis(ttl));
-    round.handle_vote(
-        node,
-        Ok(AcquireAnswer::Refused(Some(Holder { token, ttl }))),
-    );
+    let refused = AcquireAnswer::Refused(Some(LockKey { token, ttl }));
+    round.handle_vote(node, Ok(refused));
 }
 
 fn failed(round: &mut AcquireRound, node: usize) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::redlock::protocol::Holder;
+use crate::inspection::LockKey;
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(30);
@@ -8,7 +8,7 @@ type Answer = Result<AcquireAnswer, NodeError>;
 
 fn refused() -> Answer {
     let token = Some(b"other".to_vec());
-    Ok(AcquireAnswer::Refused(Some(Holder { token, ttl: None })))
+    Ok(AcquireAnswer::Refused(Some(LockKey { token, ttl: None })))
 }
 
 fn broken<T>() -> Result<T, NodeError> {
@@ -35,7 +35,7 @@ fn at_zero() -> Duration {
 
 /// An attempt that has sent its command to nodes 0, 1 and 2.
 fn asked(has_several: bool) -> Ledger {
-    let mut ledger = Ledger::new(has_several, TTL);
+    let mut ledger = Ledger::new(has_several, TTL, Moment::default());
     for node in 0..3 {
         assert!(ledger.begins(node));
         ledger.is_sent(node);
@@ -87,7 +87,7 @@ fn of_several_keys_that_could_not_be_set_again_some_may_be_there() {
 
 #[test]
 fn nothing_that_sets_a_key_begins_once_the_lock_is_over() {
-    let mut ledger = Ledger::new(false, TTL);
+    let mut ledger = Ledger::new(false, TTL, Moment::default());
     assert!(ledger.end());
     assert!(!ledger.end(), "the second end is no news");
     assert!(!ledger.begins(0));
@@ -113,7 +113,7 @@ fn a_late_grant_is_released_unless_a_release_is_sure_to_follow_it() {
         (not_sent(), Follow::Nothing),
         (cross_slot(), Follow::Nothing),
     ] {
-        let mut ledger = Ledger::new(false, TTL);
+        let mut ledger = Ledger::new(false, TTL, Moment::default());
         assert!(ledger.begins(0));
         ledger.end();
         ledger.is_sent(0);
@@ -160,8 +160,8 @@ fn a_lock_that_ended_meanwhile_is_not_won() {
 fn the_validity_never_goes_back_and_ends_with_the_lock() {
     let mut ledger = held();
     assert_eq!(ledger.remaining_at(40 * MS), 60 * MS);
-    assert!(ledger.is_extended(150 * MS));
-    assert!(ledger.is_extended(120 * MS));
+    assert!(ledger.is_extended(Moment::default(), 150 * MS));
+    assert!(ledger.is_extended(Moment::default(), 120 * MS));
     assert_eq!(ledger.remaining_at(100 * MS), 50 * MS);
     assert_eq!(ledger.remaining_at(150 * MS), Duration::ZERO);
     ledger.end();
@@ -201,7 +201,7 @@ fn a_key_that_was_set_again_counts_when_the_doubtful_command_before_is_settled()
     acquired.acquire_answered(1, &granted, at_zero);
     acquired.acquire_answered(2, &broken(), at_zero);
     acquired.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
-    let mut resumed = Ledger::new(false, TTL);
+    let mut resumed = Ledger::new(false, TTL, Moment::default());
     resumed.take_over(NodeSet::all(3), set(&[0, 1]), Duration::ZERO);
     for mut ledger in [acquired, resumed] {
         ledger.extend_answered(2, KeyAnswer::Missing, MS);
@@ -225,7 +225,7 @@ fn a_win_before_all_answers_leaves_the_others_unsettled() {
 
 #[test]
 fn a_lease_counts_where_it_was_granted_and_may_be_anywhere() {
-    let mut ledger = Ledger::new(false, TTL);
+    let mut ledger = Ledger::new(false, TTL, Moment::default());
     ledger.take_over(NodeSet::all(3), set(&[0, 1]), MS);
     assert_eq!(ledger.touched(), NodeSet::all(3));
     assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
@@ -299,6 +299,6 @@ fn a_key_that_one_command_set_is_known_though_another_one_was_not_sent() {
 fn a_lock_whose_holder_was_told_of_its_end_is_not_extended_any_more() {
     let mut ledger = held();
     ledger.expire();
-    assert!(!ledger.is_extended(200 * MS));
+    assert!(!ledger.is_extended(Moment::default(), 200 * MS));
     assert_eq!(ledger.remaining_at(100 * MS), Duration::ZERO);
 }

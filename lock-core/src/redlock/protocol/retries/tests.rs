@@ -1,5 +1,5 @@
-use super::super::Holder;
 use super::*;
+use crate::inspection::LockKey;
 use crate::retry::Jitter;
 
 const MS: Duration = Duration::from_millis(1);
@@ -16,7 +16,7 @@ const DENIED: Verdict = Verdict::Unavailable { denied: true };
 
 fn named() -> Verdict {
     let token = Some(b"a".to_vec());
-    let holder = Some(Holder { token, ttl: None });
+    let holder = Some(LockKey { token, ttl: None });
     Verdict::Contended {
         holder,
         split: false,

@@ -70,6 +70,25 @@ async fn lost_is_silent_after_a_release(cx: &LockCx, is_dropped: bool) -> CheckR
     Err(Failure::new("a release in time", "none, five times"))
 }
 
+pub(crate) async fn lost_ends_for_a_lock_that_was_released_too_late(cx: &LockCx) -> CheckResult {
+    let ttl = 200 * MS;
+    for is_dropped in [false, true] {
+        let guard = cx.take(cx.lock(), LockRequest::new("k").ttl(ttl)).await?;
+        // Nobody polls it before the release, as if the process had stood still.
+        let lost = guard.lost();
+        cx.runtime().sleep(ttl).await;
+        if is_dropped {
+            drop(guard);
+        } else {
+            // Whether nodes still have the key by then depends on the drift of their clocks.
+            drop(guard.release().await);
+        }
+        cx.ends("`lost()` of a lock that was released too late", lost)
+            .await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn a_body_ends_with_its_lock(cx: &LockCx) -> CheckResult {
     let request = LockRequest::new("k").ttl(250 * MS);
     let run = cx.lock().with_lock(request, async |_: &LockGuard| {

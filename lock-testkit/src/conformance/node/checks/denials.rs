@@ -1,6 +1,6 @@
 //! A server that answers with an error.
 
-use lock_core::node::{NodeErrorKind, Operation};
+use lock_core::node::NodeErrorKind;
 use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::calls::told;
@@ -105,7 +105,7 @@ pub(crate) async fn a_command_denied_inside_a_script_is_an_error_of_permission(
 ) -> CheckResult {
     denied(cx, Denial::NoPermInScript, |token| {
         let mut scripts = all(token);
-        scripts.retain(|command| !matches!(command.operation(), Operation::Acquire { .. }));
+        scripts.retain(|command| command.operation().script_name().is_some());
         scripts
     })
     .await
