@@ -123,6 +123,8 @@ mutants! {
     WaitingCallsInAnyOrder = "waiting-calls-in-any-order";
     /// A call whose time ended while it waited for a connection is sent all the same.
     WaitingCallsSentLate = "waiting-calls-sent-late";
+    /// A connection that stood still writes what waited for it, however late.
+    StalledDriversWrite = "stalled-drivers-write";
 }
 
 /// The number of the active mutant plus one.

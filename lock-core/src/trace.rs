@@ -118,6 +118,16 @@ pub(crate) fn answers_again(node: &str) {
     tracing::debug!(target: "lock_core", node, "node answers again");
 }
 
+/// Once for each node.
+pub(crate) fn several_addresses(host: &str, addresses: usize) {
+    tracing::warn!(
+        target: "lock_core",
+        host,
+        addresses,
+        "the name of a node has several addresses: they must lead to one server"
+    );
+}
+
 /// One round of automatic extensions.
 pub(crate) fn renewed(locks: usize, extended: usize, took: Duration) {
     tracing::debug!(

@@ -1,6 +1,7 @@
 //! [`FredClient`] opens a connection: everything from the address to the end of the handshake.
 
 use std::error::Error as _;
+use std::io;
 use std::panic::catch_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,9 +42,21 @@ impl FredClient {
         }
     }
 
+    async fn open(&self) -> Result<Session, NodeError> {
+        let Some((host, port)) = self.settings.host_and_port() else {
+            return open(self.settings.client(None)).await;
+        };
+        let connect = |address| {
+            let client = self.settings.client(Some(address));
+            async { open(client).await.map_err(Failed) }
+        };
+        let opened = self.settings.addresses.connect(host, port, connect).await;
+        opened.map_err(|Failed(error)| error)
+    }
+
     /// Connects. If TLS takes long, the server is asked whether it expects plain text.
     async fn open_or_doubt(&self, within: Duration) -> Result<Session, NodeError> {
-        let opened = pin!(open(self.settings.client()));
+        let opened = pin!(self.open());
         if !self.settings.uses_tls() {
             return opened.await;
         }
@@ -64,6 +77,10 @@ impl Client for FredClient {
 
     fn label(&self) -> &str {
         self.settings.label()
+    }
+
+    fn prefer_another_address(&self) {
+        self.settings.addresses.prefer_another();
     }
 
     async fn connect(&self, within: Duration) -> Result<Opened<FredConnection>, NodeError> {
@@ -89,6 +106,15 @@ impl Client for FredClient {
                 Err(NodeError::not_sent("cannot connect").with_source(late))
             }
         }
+    }
+}
+
+/// Why an address could not be connected to.
+struct Failed(NodeError);
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self(NodeError::not_sent("cannot connect").with_source(error))
     }
 }
 

@@ -61,6 +61,15 @@
 //!   their order.
 //! - After three calls in a row without an answer it is replaced. The releases that belong behind
 //!   acquires of unknown fate are sent on the old one first.
+//! - **One node is one server.** The addresses of a name are tried one after the other, in an order that is
+//!   the same for every process, and a warning says if there are several: where they lead to different
+//!   servers, two processes may hold one lock. A name is looked up by the operating system, once at a time
+//!   and on a thread of its own, which keeps no runtime from ending.
+//! - A server that says that it is the wrong one (`READONLY`, `MASTERDOWN`, `LOADING`) is used until another
+//!   connection stands, which is opened at once and then every 250 ms at most, to the next address first.
+//! - When the runtime of the connection has been blocked for ten seconds while commands waited, the
+//!   connection closes. **fred's own task may write them first**, since it runs on that runtime: do not block
+//!   for so long a runtime on which a lock is used that others use too.
 //! - No command is ever sent twice, or on another connection than the one it was handed to. If its
 //!   caller gives up while it waits for a connection, it is never sent.
 //! - `CLUSTERDOWN` ends the connection, as fred has it; the next call opens another.
@@ -77,7 +86,7 @@
 //!
 //! | setting | what the node does |
 //! |---|---|
-//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server. Others are an [`InvalidConfig`] |
+//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server. Others are an [`InvalidConfig`]. The node looks the host up, and gives fred an address |
 //! | `Config`: credentials and their provider, `database`, `version`, `tls`, `tracing` | uses it |
 //! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
 //! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |

@@ -8,6 +8,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use lock_core::NodeError;
 use lock_core::backend::{Protocol, ProtocolProbe};
@@ -78,7 +79,10 @@ pub(crate) async fn expects(
 
 async fn connect(settings: &Settings) -> io::Result<TcpStream> {
     match settings.host_and_port() {
-        Some(address) => TcpStream::connect(address).await,
+        Some((host, port)) => {
+            let connect = TcpStream::connect::<SocketAddr>;
+            settings.addresses.connect(host, port, connect).await
+        }
         None => Err(io::ErrorKind::Unsupported.into()),
     }
 }

@@ -1,6 +1,7 @@
 //! What a connection is made with.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fred::clients::Client;
@@ -10,6 +11,7 @@ use fred::types::RespVersion;
 use fred::types::config::{
     Blocking, Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
+use lock_core::backend::Addresses;
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
@@ -53,6 +55,7 @@ pub(crate) struct Settings {
     config: Config,
     performance: PerformanceConfig,
     connection: ConnectionConfig,
+    pub(crate) addresses: Addresses,
 }
 
 impl Settings {
@@ -99,6 +102,7 @@ impl Settings {
             config,
             performance,
             connection,
+            addresses: Addresses::default(),
         })
     }
 
@@ -127,11 +131,24 @@ impl Settings {
         self.config.tls.as_ref().map(|tls| &tls.connector)
     }
 
-    /// A client for one connection. Without a policy it never reconnects, so that what was handed
+    /// A client for one connection, to this address of a server of TCP: fred would look the host up itself,
+    /// where the end of a runtime waits for that. Without a policy it never reconnects, so that what was handed
     /// to it goes out over that connection or not at all.
-    pub(crate) fn client(&self) -> Client {
+    pub(crate) fn client(&self, address: Option<SocketAddr>) -> Client {
+        let mut config = self.config.clone();
+        if let (ServerConfig::Centralized { server }, Some(address)) = (&mut config.server, address)
+        {
+            let ip = address.ip().to_string().into();
+            let _host = std::mem::replace(&mut server.host, ip);
+            #[cfg(any(
+                feature = "enable-rustls",
+                feature = "enable-rustls-ring",
+                feature = "enable-native-tls"
+            ))]
+            server.tls_server_name.get_or_insert(_host);
+        }
         Client::new(
-            self.config.clone(),
+            config,
             Some(self.performance.clone()),
             Some(self.connection.clone()),
             None,
@@ -218,6 +235,23 @@ impl fmt::Debug for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn fred_is_given_no_name_to_look_up() {
+        let config = Config::from_url("redis://name.invalid:7000/2").unwrap();
+        let settings = Settings::of_config(config).unwrap();
+        for address in ["10.0.0.1:7000", "[::1]:7000"] {
+            let address: SocketAddr = address.parse().unwrap();
+            let config = settings.client(Some(address)).client_config();
+            let ServerConfig::Centralized { server } = config.server else {
+                panic!("not one server");
+            };
+            assert_eq!(*server.host, address.ip().to_string());
+            assert_eq!(server.port, 7000);
+            assert_eq!(config.database, Some(2));
+        }
+        assert_eq!(settings.label(), "name.invalid:7000");
+    }
 
     #[test]
     fn no_command_is_held_back_for_the_acknowledgement_of_another_unless_the_user_chose_so() {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use lock_core::backend::ProtocolProbe;
+use lock_core::backend::{Addresses, ProtocolProbe};
 use redis::{Client, ConnectionAddr};
 
 use crate::tls::Tls;
@@ -16,6 +16,7 @@ pub(crate) struct Address {
     pub(crate) client: Client,
     /// TLS of ours; redis-rs does what is in a client of its user's.
     pub(crate) tls: Option<Tls>,
+    pub(crate) addresses: Arc<Addresses>,
     pub(crate) probe: Arc<ProtocolProbe>,
 }
 
@@ -25,6 +26,7 @@ impl Address {
             label: label(client.get_connection_info().addr()),
             client,
             tls,
+            addresses: Arc::default(),
             probe: Arc::default(),
         }
     }

@@ -1,16 +1,16 @@
 //! Opens a connection: everything from the address to the end of the handshake.
 
 use std::future::{pending, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Either, select, select_ok};
+use futures::future::{BoxFuture, Either, select};
 use lock_core::NodeError;
 use lock_core::backend::{Client, MAX_PENDING, Opened, Protocol};
 use lock_core::runtime::ambient;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -38,6 +38,10 @@ impl Client for Address {
     async fn connect(&self, limit: Duration) -> Result<Opened<Own>, NodeError> {
         let (connection, driver) = dial(Network::current()?, self, limit).await?;
         Ok(Opened::new(Own(connection), driver))
+    }
+
+    fn prefer_another_address(&self) {
+        self.addresses.prefer_another();
     }
 }
 
@@ -91,7 +95,10 @@ async fn why_refused(network: Network, address: &Address, limit: Duration) -> Op
     let info = address.client.get_connection_info();
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let nobody = redis::Client::open(info.clone().set_redis_settings(nobody)).ok()?;
-    let nobody = Address::new(nobody, address.tls.clone());
+    let nobody = Address {
+        client: nobody,
+        ..address.clone()
+    };
     let mut stage = Stage::Connecting;
     let (mut connection, driver) = connect(network, &nobody, limit, &mut stage).await.ok()?;
 
@@ -120,12 +127,12 @@ async fn connect(
     let settings = info.redis_settings();
     match (info.addr(), &address.tls) {
         (ConnectionAddr::Tcp(host, port), None) => {
-            let stream = open_tcp(network, host, *port, info.tcp_settings()).await?;
+            let stream = open_tcp(network, address, host, *port).await?;
             *stage = Stage::Greeting;
             greet(settings, stream).await
         }
         (ConnectionAddr::Tcp(host, port), Some(tls)) => {
-            let stream = open_tcp(network, host, *port, info.tcp_settings()).await?;
+            let stream = open_tcp(network, address, host, *port).await?;
             *stage = Stage::SecuringTls;
             let asks = expects(
                 &address.probe,
@@ -239,27 +246,18 @@ async fn why_broken_off(
 async fn reconnect(network: Network, address: &Address) -> Option<Socket> {
     let info = address.client.get_connection_info();
     match info.addr() {
-        ConnectionAddr::Tcp(host, port) => open_tcp(network, host, *port, info.tcp_settings())
-            .await
-            .ok(),
+        ConnectionAddr::Tcp(host, port) => open_tcp(network, address, host, *port).await.ok(),
         _ => None,
     }
 }
 
-/// Connects to whichever address of the host answers first.
 async fn open_tcp(
     network: Network,
+    address: &Address,
     host: &str,
     port: u16,
-    settings: &TcpSettings,
-) -> Result<Socket, DialError> {
-    let addresses = network.look_up(host, port).await?;
-    if addresses.is_empty() {
-        return Err(DialError::NoAddress);
-    }
-    let attempts = addresses
-        .into_iter()
-        .map(|address| Box::pin(network.connect_tcp(address, settings)));
-    let (socket, _others) = select_ok(attempts).await?;
-    Ok(socket)
+) -> io::Result<Socket> {
+    let settings = address.client.get_connection_info().tcp_settings();
+    let connect = |address| network.connect_tcp(address, settings);
+    address.addresses.connect(host, port, connect).await
 }

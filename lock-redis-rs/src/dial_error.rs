@@ -28,7 +28,6 @@ pub(crate) enum DialError {
     Redis(RedisError),
     /// What the server answered to the handshake.
     Answer(NodeError),
-    NoAddress,
     Late(Stage, Duration),
     Tls(TlsError),
     /// It speaks plain text where we expect TLS; with what came of the attempt.
@@ -70,7 +69,6 @@ impl fmt::Display for DialError {
             Self::Io(error) => error.fmt(f),
             Self::Redis(error) => error.fmt(f),
             Self::Answer(error) => error.fmt(f),
-            Self::NoAddress => f.write_str("the host has no address"),
             Self::Late(Stage::Connecting, within) => write!(f, "not connected in {within:?}"),
             Self::Late(Stage::SecuringTls, within) => {
                 write!(f, "connected, but no TLS handshake in {within:?}")
@@ -99,7 +97,7 @@ impl Error for DialError {
             Self::ExpectsPlainText(Some(error)) | Self::ExpectsTls(error) => Some(error),
             // They are shown as they are.
             Self::Io(_) | Self::Redis(_) | Self::Answer(_) => None,
-            Self::NoAddress | Self::Late(..) | Self::ExpectsPlainText(None) => None,
+            Self::Late(..) | Self::ExpectsPlainText(None) => None,
         }
     }
 }

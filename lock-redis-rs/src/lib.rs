@@ -47,9 +47,19 @@
 //! - A reply that is no legal one ends it, as do more than 64 KiB for a reply (and 8 bytes more for each word
 //!   of its command), and a reply that nobody asked for. This does not hold where redis-rs opens the
 //!   connection by itself: with TLS of its own, with `from_connection` and with `from_pool`.
+//! - **One node is one server.** The addresses of a name are tried one after the other, in an order that is
+//!   the same for every process, and a warning says if there are several: where they lead to different
+//!   servers, two processes may hold one lock. A name is looked up by the operating system, once at a time
+//!   and on a thread of its own, which keeps no runtime from ending.
+//! - A server that says that it is the wrong one (`READONLY`, `MASTERDOWN`, `LOADING`) is used until another
+//!   connection stands, which is opened at once and then every 250 ms at most, to the next address first.
+//! - What has waited for ten seconds to be written, since the runtime of the connection was blocked, is never
+//!   written: the connection closes.
 //! - No command is ever sent twice.
 //! - It belongs to the runtime of the call that opened it, and serves calls from everywhere. When
 //!   that runtime ends, the next call opens another. A tokio runtime needs its IO enabled.
+//!
+//! redis-rs itself looks names up, as the runtime does it, for a client with TLS of its own and for a pool.
 //!
 //! All calls share the connection, as they share the server: a command of anybody's that keeps
 //! Redis busy keeps every lock on it waiting.

@@ -1,4 +1,4 @@
-//! Sockets and the look-up of hosts, by the runtime that serves the caller.
+//! Sockets, by the runtime that serves the caller.
 //!
 //! A caller on tokio is served by tokio (feature `tokio`), all others by smol's reactor (feature
 //! `smol`), which works with any executor. No other module knows which of them is on, but for what
@@ -93,16 +93,6 @@ impl Network {
         }
     }
 
-    /// The addresses of a host.
-    pub(crate) async fn look_up(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        match self {
-            #[cfg(feature = "tokio")]
-            Self::Tokio => Ok(tokio_net::lookup_host((host, port)).await?.collect()),
-            #[cfg(feature = "smol")]
-            Self::Smol => smol_net::resolve((host, port)).await,
-        }
-    }
-
     pub(crate) async fn connect_tcp(
         self,
         address: SocketAddr,
@@ -112,11 +102,7 @@ impl Network {
             #[cfg(feature = "tokio")]
             Self::Tokio => Ok(Box::new(tokio_tcp(address, settings).await?)),
             #[cfg(feature = "smol")]
-            Self::Smol => {
-                let stream = smol_net::TcpStream::connect(address).await?;
-                apply(settings, &(&stream).into())?;
-                Ok(Box::new(stream.compat()))
-            }
+            Self::Smol => Ok(Box::new(smol_tcp(address, settings).await?.compat())),
         }
     }
 
@@ -137,6 +123,13 @@ async fn tokio_tcp(
     settings: &TcpSettings,
 ) -> io::Result<tokio_net::TcpStream> {
     let stream = tokio_net::TcpStream::connect(address).await?;
+    apply(settings, &(&stream).into())?;
+    Ok(stream)
+}
+
+#[cfg(feature = "smol")]
+async fn smol_tcp(address: SocketAddr, settings: &TcpSettings) -> io::Result<smol_net::TcpStream> {
+    let stream = smol_net::TcpStream::connect(address).await?;
     apply(settings, &(&stream).into())?;
     Ok(stream)
 }
@@ -173,20 +166,30 @@ fn apply(settings: &TcpSettings, socket: &SockRef<'_>) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, feature = "tokio"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn no_command_is_held_back_for_the_acknowledgement_of_another() {
+    #[test]
+    fn no_command_is_held_back_for_the_acknowledgement_of_another() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         for settings in [
             TcpSettings::default(),
             TcpSettings::default().set_nodelay(false),
         ] {
-            let stream = tokio_tcp(address, &settings).await.unwrap();
-            assert!(stream.nodelay().unwrap());
+            #[cfg(feature = "tokio")]
+            {
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = runtime.enable_all().build().unwrap();
+                let stream = runtime.block_on(tokio_tcp(address, &settings)).unwrap();
+                assert!(stream.nodelay().unwrap());
+            }
+            #[cfg(feature = "smol")]
+            {
+                let stream = smol::block_on(smol_tcp(address, &settings)).unwrap();
+                assert!(stream.nodelay().unwrap());
+            }
         }
     }
 }

@@ -68,10 +68,7 @@ where
         let this = self.project();
         let (slot, is_new) = match *this.slot {
             Some(slot) => (slot, false),
-            None => {
-                let within = this.timer.is_none().then_some(*this.within);
-                (this.link.enter(within, cx.waker())?, true)
-            }
+            None => (this.link.enter(*this.within, cx.waker())?, true),
         };
         *this.slot = Some(slot);
         // The request goes first: an answer that is there counts even if it came late.
@@ -109,7 +106,12 @@ fn end<C: Client>(
         return link.answered(slot);
     };
     match error.kind() {
-        NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => link.answered(slot),
+        NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
+            link.answered(slot);
+            if error.is_wrong_server() {
+                link.misdirected();
+            }
+        }
         NodeErrorKind::NotSent | NodeErrorKind::Unsupported => link.leave(slot),
         NodeErrorKind::NoAnswer => link.given_up(slot, command, true),
         NodeErrorKind::Connection => link.broke(slot, error),

@@ -25,7 +25,7 @@ pub(super) struct Calls {
 struct Slot {
     /// `None` if the call was woken because it is overdue.
     waker: Option<Waker>,
-    /// `None` if the call has a timer of its own.
+    /// `None` if it is beyond the end of the clock, or was noticed.
     deadline: Option<Duration>,
     marks: Marks,
 }
@@ -35,19 +35,17 @@ impl Calls {
     pub(super) fn enter(
         &mut self,
         now: Duration,
-        within: Option<Duration>,
+        within: Duration,
         waker: Waker,
         marks: Marks,
     ) -> (usize, bool) {
-        let deadline = within.and_then(|within| now.checked_add(within));
+        let deadline = now.checked_add(within);
         let index = self.slots.insert(Slot {
             waker: Some(waker),
             deadline,
             marks,
         });
-        if within.is_some() {
-            self.shortest = earlier(self.shortest, within);
-        }
+        self.shortest = earlier(self.shortest, Some(within));
         let is_earlier = deadline.is_some_and(|at| self.next_look.is_none_or(|next| at < next));
         if is_earlier {
             self.next_look = deadline;
@@ -112,37 +110,30 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn enter(calls: &mut Calls, now: Duration, within: Option<Duration>) -> (usize, bool) {
+    fn enter(calls: &mut Calls, now: Duration, within: Duration) -> (usize, bool) {
         calls.enter(now, within, Waker::noop().clone(), Marks::default())
     }
 
     #[test]
     fn the_task_is_woken_for_the_earliest_deadline_alone() {
         let mut calls = Calls::default();
-        let (first, wakes) = enter(&mut calls, MS, Some(100 * MS));
+        let (first, wakes) = enter(&mut calls, MS, 100 * MS);
         assert!(wakes);
-        assert!(!enter(&mut calls, 2 * MS, Some(100 * MS)).1);
-        assert!(enter(&mut calls, 2 * MS, Some(10 * MS)).1);
-        assert!(
-            !enter(&mut calls, 2 * MS, None).1,
-            "it has a timer of its own"
-        );
-        assert!(
-            !enter(&mut calls, 2 * MS, Some(Duration::MAX)).1,
-            "it never ends"
-        );
-        assert_eq!(calls.in_flight(), 5);
-        calls.leave(first);
+        assert!(!enter(&mut calls, 2 * MS, 100 * MS).1);
+        assert!(enter(&mut calls, 2 * MS, 10 * MS).1);
+        assert!(!enter(&mut calls, 2 * MS, Duration::MAX).1, "it never ends");
         assert_eq!(calls.in_flight(), 4);
-        assert!(!enter(&mut calls, 3 * MS, Some(100 * MS)).1);
+        calls.leave(first);
+        assert_eq!(calls.in_flight(), 3);
+        assert!(!enter(&mut calls, 3 * MS, 100 * MS).1);
     }
 
     #[test]
     fn a_look_finds_what_is_overdue_and_the_next_deadline() {
         let mut calls = Calls::default();
-        let (long, _) = enter(&mut calls, MS, Some(100 * MS));
-        let (short, _) = enter(&mut calls, MS, Some(10 * MS));
-        let (own, _) = enter(&mut calls, MS, None);
+        let (long, _) = enter(&mut calls, MS, 100 * MS);
+        let (short, _) = enter(&mut calls, MS, 10 * MS);
+        let (endless, _) = enter(&mut calls, MS, Duration::MAX);
         let (overdue, next) = calls.look(10 * MS);
         assert!(overdue.is_empty());
         assert_eq!(next, Some(11 * MS));
@@ -150,7 +141,7 @@ mod tests {
         assert_eq!(overdue.len(), 1);
         assert_eq!(next, Some(101 * MS));
         assert!(calls.waker(short).is_none());
-        assert!(calls.waker(long).is_some() && calls.waker(own).is_some());
+        assert!(calls.waker(long).is_some() && calls.waker(endless).is_some());
         assert_eq!(calls.end().len(), 2);
         assert!(calls.waker(long).is_none());
     }
@@ -158,10 +149,10 @@ mod tests {
     #[test]
     fn while_calls_come_and_go_the_task_looks_by_itself_and_then_rests() {
         let mut calls = Calls::default();
-        let (call, _) = enter(&mut calls, MS, Some(10 * MS));
+        let (call, _) = enter(&mut calls, MS, 10 * MS);
         calls.leave(call);
         assert_eq!(calls.look(11 * MS).1, Some(21 * MS));
-        assert!(!enter(&mut calls, 12 * MS, Some(10 * MS)).1);
+        assert!(!enter(&mut calls, 12 * MS, 10 * MS).1);
         calls.leave(0);
         assert_eq!(calls.look(21 * MS).1, Some(31 * MS));
         assert_eq!(calls.look(31 * MS).1, None);

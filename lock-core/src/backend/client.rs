@@ -39,6 +39,10 @@ pub trait Client: Send + Sync + 'static {
         &self,
         within: Duration,
     ) -> impl Future<Output = Result<Opened<Self::Connection>, NodeError>> + Send;
+
+    /// The server that was reached last is the wrong one, as it says itself (`READONLY`, say): if its name
+    /// has several addresses, the next connect is to try another one first. Does nothing by default.
+    fn prefer_another_address(&self) {}
 }
 
 /// A connection that is ready for commands. It carries many of them at a time, in order.

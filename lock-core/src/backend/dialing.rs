@@ -18,6 +18,8 @@ pub(super) struct Dialing {
     since: Option<Duration>,
     /// The number of the current or last attempt, by which a late one is told.
     number: u64,
+    /// Until then no other server is looked for.
+    stays_until: Duration,
     failures: u32,
     last_failure: Option<Failure>,
 }
@@ -45,23 +47,44 @@ impl Dialing {
         within: Duration,
         connect_timeout: Duration,
     ) -> Result<Admission, NodeError> {
-        if let Some(since) = self.since {
-            let age = now.saturating_sub(since);
-            if age <= connect_timeout.saturating_add(ABANDONED_AFTER) {
-                return if age > within {
-                    Err(self.still_connecting())
-                } else {
-                    Ok(Admission::Wait)
-                };
-            }
+        if let Some(age) = self.age(now, connect_timeout) {
+            return if age > within {
+                Err(self.still_connecting())
+            } else {
+                Ok(Admission::Wait)
+            };
         }
         match &self.last_failure {
             Some(failure) if now < failure.until => return Err(failure.error.clone()),
             _ => {}
         }
+        Ok(Admission::Connect(self.begin(now)))
+    }
+
+    /// The server says that it is the wrong one. Returns the number of an attempt that is to be begun
+    /// beside its connection, if none runs and it is time for another one.
+    pub(super) fn look_elsewhere(
+        &mut self,
+        now: Duration,
+        connect_timeout: Duration,
+    ) -> Option<u64> {
+        if now < self.stays_until || self.age(now, connect_timeout).is_some() {
+            return None;
+        }
+        self.stays_until = now.saturating_add(LONGEST_PAUSE);
+        Some(self.begin(now))
+    }
+
+    fn begin(&mut self, now: Duration) -> u64 {
         self.number += 1;
         self.since = Some(now);
-        Ok(Admission::Connect(self.number))
+        self.number
+    }
+
+    /// The age of the attempt that runs, if somebody drives it.
+    fn age(&self, now: Duration, connect_timeout: Duration) -> Option<Duration> {
+        let age = now.saturating_sub(self.since?);
+        (age <= connect_timeout.saturating_add(ABANDONED_AFTER)).then_some(age)
     }
 
     /// What to say to a call that has no time to wait any longer: the cause of the last failure is
@@ -162,6 +185,19 @@ mod tests {
             text(dialing.admit(20 * MS, MS, TIMEOUT)),
             "still connecting"
         );
+    }
+
+    #[test]
+    fn another_server_is_looked_for_every_250_ms_at_most_and_not_while_an_attempt_runs() {
+        let mut dialing = Dialing::default();
+        let elsewhere = |dialing: &mut Dialing, now| dialing.look_elsewhere(now, TIMEOUT);
+        assert_eq!(elsewhere(&mut dialing, MS), Some(1));
+        assert_eq!(elsewhere(&mut dialing, 251 * MS), None, "it runs");
+        dialing.end();
+        assert_eq!(elsewhere(&mut dialing, 250 * MS), None, "too early");
+        assert_eq!(elsewhere(&mut dialing, 251 * MS), Some(2));
+        let abandoned = 252 * MS + TIMEOUT + ABANDONED_AFTER;
+        assert_eq!(elsewhere(&mut dialing, abandoned), Some(3));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a connection owes to calls that were given up, and when it counts as hung.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::node::Operation;
 
@@ -9,6 +10,11 @@ const SILENT_CALLS: u32 = 3;
 
 /// How many calls may be given up without any reply in between before the connection is replaced.
 pub(super) const MAX_GIVEN_UP: usize = 1024;
+
+/// When a connection is replaced for the sake of a single doubtful acquire, whose release leaves with
+/// that. It leaves room for all else that may delay the two: how long a replaced connection is kept, and
+/// its bytes in the kernel, make it the 20 s of rule N12.
+const UNDONE_AFTER: Duration = Duration::from_secs(5);
 
 /// Calls on one connection that were sent and given up before their answer.
 #[derive(Debug, Default)]
@@ -19,9 +25,12 @@ pub(super) struct Doubts {
     is_proven: bool,
     /// How many calls were given up, ever.
     given_up: u64,
-    /// Of the last of them, the release that belongs behind an acquire; `None` for any other call.
-    undos: VecDeque<Option<Operation>>,
+    /// Of the last of them, when that was, and the release that belongs behind an acquire; `None` for
+    /// any other call.
+    undos: VecDeque<(Duration, Option<Operation>)>,
     is_replaced: bool,
+    /// When it was replaced, all that had been given up had had its turn.
+    was_settled: bool,
 }
 
 /// What a call remembers of its connection from just before it was sent.
@@ -76,12 +85,13 @@ impl Doubts {
         undo: Option<Operation>,
         marks: Marks,
         is_timed_out: bool,
+        now: Duration,
     ) -> Verdict {
         if self.is_replaced {
             let undo = undo.filter(|_| !mutant!(LateUndosForgotten));
             return undo.map_or(Verdict::Keep, Verdict::Undo);
         }
-        self.undos.push_back(undo);
+        self.undos.push_back((now, undo));
         self.given_up += 1;
         // Many calls that time out in one stall of the server are one sign of a hung connection,
         // not many: a timeout counts unless another one was counted since the call was sent.
@@ -94,10 +104,34 @@ impl Doubts {
         }
     }
 
+    /// Whether nothing that the server may not have read yet is of importance.
+    pub(super) fn was_settled(&self) -> bool {
+        self.was_settled
+    }
+
+    /// Whether every call that was sent has its answer, or had its turn.
+    pub(super) fn is_settled(&self) -> bool {
+        self.undos.is_empty() && !self.is_replaced
+    }
+
+    /// Since when the oldest acquire is in doubt whose release has not been sent.
+    pub(super) fn oldest(&self) -> Option<Duration> {
+        let mut undos = self.undos.iter();
+        undos.find_map(|(since, undo)| undo.is_some().then_some(*since))
+    }
+
+    /// When the connection is to be replaced if nothing is answered before.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.oldest()
+            .map(|since| since.saturating_add(UNDONE_AFTER))
+    }
+
     /// Returns the releases that belong behind the doubtful acquires.
-    fn replace(&mut self) -> Vec<Operation> {
-        self.is_replaced = true;
-        let undos = self.undos.drain(..).flatten();
+    pub(super) fn replace(&mut self) -> Vec<Operation> {
+        if !std::mem::replace(&mut self.is_replaced, true) {
+            self.was_settled = self.undos.is_empty();
+        }
+        let undos = self.undos.drain(..).filter_map(|(_, undo)| undo);
         undos.filter(|_| !mutant!(UndosForgotten)).collect()
     }
 }
@@ -105,10 +139,11 @@ impl Doubts {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
     use crate::node::{Keys, Token};
+
+    const NOW: Duration = Duration::from_secs(1);
 
     fn undo(name: u8) -> Option<Operation> {
         let keys = Keys::One(Arc::from([name]));
@@ -131,13 +166,16 @@ mod tests {
         let mut doubts = Doubts::default();
         let marks = doubts.marks();
         assert!(matches!(
-            doubts.given_up(undo(b'a'), marks, true),
+            doubts.given_up(undo(b'a'), marks, true, NOW),
             Verdict::Keep
         ));
         let marks = doubts.marks();
-        assert!(matches!(doubts.given_up(None, marks, true), Verdict::Keep));
+        assert!(matches!(
+            doubts.given_up(None, marks, true, NOW),
+            Verdict::Keep
+        ));
         let marks = doubts.marks();
-        let third = doubts.given_up(undo(b'b'), marks, true);
+        let third = doubts.given_up(undo(b'b'), marks, true, NOW);
         assert_eq!(replaced(third).as_deref(), Some("ab"));
         assert!(doubts.is_replaced());
     }
@@ -147,9 +185,12 @@ mod tests {
         let mut doubts = Doubts::default();
         let marks = doubts.marks();
         assert_eq!(doubts.replace().len(), 0);
-        let late = doubts.given_up(undo(b'a'), marks, true);
+        let late = doubts.given_up(undo(b'a'), marks, true, NOW);
         assert!(matches!(late, Verdict::Undo(_)));
-        assert!(matches!(doubts.given_up(None, marks, true), Verdict::Keep));
+        assert!(matches!(
+            doubts.given_up(None, marks, true, NOW),
+            Verdict::Keep
+        ));
     }
 
     #[test]
@@ -157,11 +198,17 @@ mod tests {
         let mut doubts = Doubts::default();
         let marks = doubts.marks();
         for _ in 0..10 {
-            assert!(matches!(doubts.given_up(None, marks, true), Verdict::Keep));
+            assert!(matches!(
+                doubts.given_up(None, marks, true, NOW),
+                Verdict::Keep
+            ));
         }
         for _ in 0..10 {
             let marks = doubts.marks();
-            assert!(matches!(doubts.given_up(None, marks, false), Verdict::Keep));
+            assert!(matches!(
+                doubts.given_up(None, marks, false, NOW),
+                Verdict::Keep
+            ));
         }
         assert_eq!(doubts.silent, 1);
     }
@@ -172,7 +219,10 @@ mod tests {
         for _ in 0..5 {
             for _ in 0..2 {
                 let marks = doubts.marks();
-                assert!(matches!(doubts.given_up(None, marks, true), Verdict::Keep));
+                assert!(matches!(
+                    doubts.given_up(None, marks, true, NOW),
+                    Verdict::Keep
+                ));
             }
             let marks = doubts.marks();
             doubts.answered(marks);
@@ -183,9 +233,9 @@ mod tests {
     fn a_reply_settles_what_was_given_up_before_its_call_was_sent_and_nothing_else() {
         let mut doubts = Doubts::default();
         let first = doubts.marks();
-        drop(doubts.given_up(undo(b'a'), first, false));
+        drop(doubts.given_up(undo(b'a'), first, false, NOW));
         let second = doubts.marks();
-        drop(doubts.given_up(undo(b'b'), second, false));
+        drop(doubts.given_up(undo(b'b'), second, false, NOW));
         assert!(doubts.answered(second), "the first reply");
         assert!(!doubts.answered(first), "an older call settles no more");
         let keys: Vec<_> = doubts
@@ -202,11 +252,26 @@ mod tests {
         let marks = doubts.marks();
         for _ in 1..MAX_GIVEN_UP {
             assert!(matches!(
-                doubts.given_up(undo(b'a'), marks, false),
+                doubts.given_up(undo(b'a'), marks, false, NOW),
                 Verdict::Keep
             ));
         }
-        let last = doubts.given_up(undo(b'b'), marks, false);
+        let last = doubts.given_up(undo(b'b'), marks, false, NOW);
         assert_eq!(replaced(last).map(|keys| keys.len()), Some(MAX_GIVEN_UP));
+    }
+
+    #[test]
+    fn a_doubtful_acquire_alone_is_undone_after_five_seconds_unless_it_had_its_turn() {
+        let mut doubts = Doubts::default();
+        let marks = doubts.marks();
+        drop(doubts.given_up(None, marks, true, Duration::ZERO));
+        assert_eq!((doubts.oldest(), doubts.due()), (None, None));
+        drop(doubts.given_up(undo(b'a'), marks, true, NOW));
+        drop(doubts.given_up(undo(b'b'), marks, true, 2 * NOW));
+        assert_eq!(doubts.oldest(), Some(NOW));
+        assert_eq!(doubts.due(), Some(6 * NOW));
+        let marks = doubts.marks();
+        doubts.answered(marks);
+        assert_eq!(doubts.due(), None);
     }
 }

@@ -7,6 +7,8 @@
 //!    ^   (after a pause)   |              |
 //!    +---------------------+--------------+   failure, break, hang
 //! ```
+//!
+//! A server that says that it is the wrong one stays up while another connection is opened beside it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -131,16 +133,22 @@ impl<C: Client> Keeper<C> {
         drop(state);
         given_up.fail(&NodeError::not_sent("the connect was cut off"));
         if let Admission::Connect(number) = admission {
-            let attempt = Attempt {
-                keeper: Arc::downgrade(self),
-                number: Some(number),
-                runtime: Arc::clone(&runtime),
-                home,
-            };
-            // Not under the lock: a runtime that has ended drops the task here, which ends it.
-            runtime.spawn(Box::pin(attempt.run(Arc::clone(&self.client), timeout)));
+            self.connect(number, runtime, home);
         }
         ticket.map(Some)
+    }
+
+    /// Begins an attempt. Not to be called under the lock: a runtime that has ended drops the task here,
+    /// which ends it.
+    fn connect(self: &Arc<Self>, number: u64, runtime: Arc<dyn Runtime>, home: Option<AmbientId>) {
+        let attempt = Attempt {
+            keeper: Arc::downgrade(self),
+            number: Some(number),
+            runtime: Arc::clone(&runtime),
+            home,
+        };
+        let timeout = self.settings.connect_timeout;
+        runtime.spawn(Box::pin(attempt.run(Arc::clone(&self.client), timeout)));
     }
 
     /// The runtime that a call needs, and its id if others may be on another one.
@@ -157,6 +165,12 @@ impl<C: Client> Keeper<C> {
             let mut state = locked(&self.state);
             if !state.dialing.renew(number, now) {
                 return false;
+            }
+            if let Some(before) = self.up.load_full() {
+                drop(state);
+                // Its releases are sent before this one takes calls.
+                before.retire();
+                continue;
             }
             if state.queue.is_empty() {
                 state.dialing.end();
@@ -192,6 +206,18 @@ impl<C: Client> Owner<C> for Keeper<C> {
     #[cold]
     fn proven(&self) {
         locked(&self.state).dialing.succeeded();
+    }
+
+    #[cold]
+    fn misdirected(self: Arc<Self>) {
+        let (runtime, home) = self.runtime();
+        let now = runtime.now();
+        let timeout = self.settings.connect_timeout;
+        let number = locked(&self.state).dialing.look_elsewhere(now, timeout);
+        if let Some(number) = number {
+            self.client.prefer_another_address();
+            self.connect(number, runtime, home);
+        }
     }
 
     #[cold]
@@ -286,6 +312,9 @@ impl<C: Client> Attempt<C> {
         let (Some(number), Some(keeper)) = (self.number.take(), self.keeper.upgrade()) else {
             return;
         };
+        if error.is_wrong_server() {
+            keeper.client.prefer_another_address();
+        }
         let (now, random) = (self.runtime.now(), self.runtime.random());
         let mut state = locked(&keeper.state);
         if state.dialing.renew(number, now) {

@@ -23,6 +23,14 @@ use crate::sync::locked;
 /// replies do not hit a closed socket, which would make it drop the commands it has not run yet.
 const LINGER: Duration = Duration::from_secs(5);
 
+/// How long commands may wait for the driver. It stands still when its runtime is blocked or nobody runs
+/// it. What it would write then could undo a key that was set again meanwhile over another connection: 20 s
+/// after a doubtful acquire nothing of it may arrive any more (rule N12), and the kernel may take the rest.
+const STANDSTILL: Duration = Duration::from_secs(10);
+
+/// How often the driver is polled at least while commands may wait for it.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// The keeper of connections, as one of them sees it.
 pub(super) trait Owner<C: Client>: Send + Sync {
     /// A connection gave its first reply: the server works.
@@ -30,6 +38,9 @@ pub(super) trait Owner<C: Client>: Send + Sync {
 
     /// The connection broke. The next call connects anew, at once if the server ever answered on it.
     fn lost(&self, link: &Arc<Link<C>>, why: &NodeError, is_proven: bool);
+
+    /// The server says that it is the wrong one: another connection is opened beside this one.
+    fn misdirected(self: Arc<Self>);
 
     /// The connection hangs, and its doubtful acquires have their releases behind them: the next call
     /// connects anew.
@@ -52,6 +63,8 @@ pub(super) struct Link<C: Client> {
 struct State {
     calls: Calls,
     doubts: Doubts,
+    /// Since when the driver has not been polled while it may have had something to write.
+    waiting_since: Option<Duration>,
     /// Releases that were sent behind doubtful acquires, for the task to keep.
     undos: Vec<BoxFuture<'static, ()>>,
     /// Why no answer will come any more.
@@ -104,15 +117,10 @@ impl<C: Client> Link<C> {
         state.end.is_none() && !state.doubts.is_replaced()
     }
 
-    /// Registers a call that is about to be sent, or says why it may not be. `within` is `None` if
-    /// it has a timer of its own.
-    pub(super) fn enter(
-        &self,
-        within: Option<Duration>,
-        waker: &Waker,
-    ) -> Result<usize, NodeError> {
+    /// Registers a call that is about to be sent, or says why it may not be.
+    pub(super) fn enter(&self, within: Duration, waker: &Waker) -> Result<usize, NodeError> {
         let waker = waker.clone();
-        let now = within.map_or(Duration::ZERO, |_| self.runtime.now());
+        let now = self.runtime.now();
         let mut state = locked(&self.state);
         if let Some(end) = &state.end {
             return Err(NodeError::not_sent("the connection just broke").with_source(end.clone()));
@@ -122,6 +130,7 @@ impl<C: Client> Link<C> {
         }
         let marks = state.doubts.marks();
         let (slot, is_earlier) = state.calls.enter(now, within, waker, marks);
+        state.waiting_since.get_or_insert(now);
         drop(state);
         if is_earlier {
             self.notify.give();
@@ -154,6 +163,9 @@ impl<C: Client> Link<C> {
         let (marks, waker) = state.calls.leave(slot);
         let is_first = state.doubts.answered(marks);
         let lingers = state.doubts.is_replaced();
+        if state.calls.in_flight() == 0 && state.doubts.is_settled() {
+            state.waiting_since = None;
+        }
         drop(state);
         drop(waker);
         if is_first && let Some(owner) = self.owner.upgrade() {
@@ -164,28 +176,39 @@ impl<C: Client> Link<C> {
         }
     }
 
+    /// The server answered that it is the wrong one.
+    #[cold]
+    pub(super) fn misdirected(&self) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.misdirected();
+        }
+    }
+
+    /// Another connection takes the place of this one.
+    #[cold]
+    pub(super) fn retire(self: &Arc<Self>) {
+        let undos = locked(&self.state).doubts.replace();
+        self.replace(undos);
+        self.notify.give();
+    }
+
     /// The call ends without an answer: its time is over, or its caller is gone.
     #[cold]
     pub(super) fn given_up(self: &Arc<Self>, slot: usize, command: &Command, is_timed_out: bool) {
         let undo = command.operation().undo();
+        let now = self.runtime.now();
         let mut state = locked(&self.state);
         let marks = state.calls.marks(slot);
         let verdict = match state.end {
             // Where the connection broke, an undo would not arrive either.
             Some(_) => Verdict::Keep,
-            None => state.doubts.given_up(undo, marks, is_timed_out),
+            None => state.doubts.given_up(undo, marks, is_timed_out, now),
         };
         drop(state);
         match verdict {
             Verdict::Keep => {}
             Verdict::Undo(undo) => self.send_undo(undo),
-            Verdict::Replace(undos) => {
-                undos.into_iter().for_each(|undo| self.send_undo(undo));
-                // Only now, so that no call takes a new connection before this one has its undos.
-                if let Some(owner) = self.owner.upgrade() {
-                    owner.replaced(self);
-                }
-            }
+            Verdict::Replace(undos) => self.replace(undos),
         }
         // Not before, since a replaced connection without calls in flight may end.
         self.leave(slot);
@@ -207,8 +230,44 @@ impl<C: Client> Link<C> {
         self.end(why.clone());
     }
 
+    /// Sends these releases, and lets the next call connect anew.
+    fn replace(self: &Arc<Self>, undos: Vec<Operation>) {
+        undos.into_iter().for_each(|undo| self.send_undo(undo));
+        // Only now, so that no call takes a new connection before this one has its undos.
+        if let Some(owner) = self.owner.upgrade() {
+            owner.replaced(self);
+        }
+    }
+
+    /// Replaces the connection for the sake of an acquire that has been in doubt for too long.
+    fn replace_if_due(self: &Arc<Self>, now: Duration) {
+        let mut state = locked(&self.state);
+        let is_due = state.doubts.due().is_some_and(|due| due <= now);
+        let undos = is_due.then(|| state.doubts.replace());
+        drop(state);
+        if let Some(undos) = undos {
+            self.replace(undos);
+        }
+    }
+
+    /// To be called before the driver is polled. Returns whether commands have waited for that so long
+    /// that it must not be: they would be written too late.
+    fn stood_still(&self, has_undos: bool, now: Duration) -> bool {
+        let mut state = locked(&self.state);
+        // A poll need not write everything: what is answered has been written for certain.
+        let is_waiting = has_undos || !state.undos.is_empty() || state.calls.in_flight() > 0;
+        let waiting = std::mem::replace(&mut state.waiting_since, is_waiting.then_some(now));
+        let since = [waiting, state.doubts.oldest()].into_iter().flatten().min();
+        if mutant!(StalledDriversWrite) {
+            return false;
+        }
+        since.is_some_and(|since| now.saturating_sub(since) >= STANDSTILL)
+    }
+
     fn send_undo(&self, undo: Operation) {
         let command = Command::from(undo).with_source();
+        let now = self.runtime.now();
+        locked(&self.state).waiting_since.get_or_insert(now);
         let request = self.connection.send(&command);
         // Its answer says nothing that anybody wants to know: should the release fail, the key's ttl
         // remains.
@@ -268,6 +327,12 @@ impl<C: Client> Future for LinkTask<C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
+        let now = task.link.runtime.now();
+        if task.link.stood_still(!task.undos.is_empty(), now) {
+            let why = NodeError::connection("the connection stood still for too long");
+            task.link.end(why);
+            return Poll::Ready(());
+        }
         if let Poll::Ready(why) = task.driver.as_mut().poll(cx) {
             task.link.end(why);
             return Poll::Ready(());
@@ -301,12 +366,16 @@ impl<C: Client> LinkTask<C> {
     /// Wakes what is overdue, and sets the timer for the next look; `false` if there is nothing left
     /// to do.
     fn look(&mut self, now: Duration) -> bool {
+        self.link.replace_if_due(now);
         let mut state = locked(&self.link.state);
         if state.end.is_some() {
             return false;
         }
-        let (overdue, mut next) = state.calls.look(now);
+        let (overdue, next) = state.calls.look(now);
+        let next = next.map(|at| at.min(now.saturating_add(LOOK)));
+        let mut due = state.doubts.due();
         let is_replaced = state.doubts.is_replaced();
+        let was_settled = state.doubts.was_settled();
         let is_idle = state.calls.in_flight() == 0;
         self.has_undone |= !state.undos.is_empty();
         self.undos.extend(state.undos.drain(..));
@@ -314,11 +383,13 @@ impl<C: Client> LinkTask<C> {
         wake_all(overdue);
         if is_replaced {
             let until = self.lingers_until.get_or_insert(now.saturating_add(LINGER));
-            if now >= *until || (is_idle && self.has_undone && self.undos.is_empty()) {
+            let is_done = was_settled || (self.has_undone && self.undos.is_empty());
+            if now >= *until || (is_idle && is_done) {
                 return false;
             }
-            next = next.min(Some(*until)).or(Some(*until));
+            due = Some(*until);
         }
+        let next = next.into_iter().chain(due).min();
         self.timer = next.map(|at| (at, self.link.runtime.sleep(at.saturating_sub(now))));
         true
     }

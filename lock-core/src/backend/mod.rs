@@ -88,6 +88,14 @@
 //! - **Releases behind doubtful acquires** are written on a connection that is replaced, before another
 //!   one takes calls. It is kept until they are answered, for five seconds at most; no more than four
 //!   such connections are kept.
+//! - **A server that is the wrong one**, as it says by `READONLY`, `MASTERDOWN` or `LOADING`, stays in use
+//!   while another connection is opened, every 250 ms at most: its name may lead to another one by now. The
+//!   new connection takes its place as soon as it stands, and the old one gets its releases first.
+//! - **Nothing leaves late.** An acquire that stays in doubt alone has its connection replaced after five
+//!   seconds. A connection whose driver was not polled for ten seconds while commands waited for it, since
+//!   its runtime was blocked or nobody ran it, is closed without being polled: what it would write then,
+//!   releases included, could undo a key that was set again meanwhile. A client with tasks of its own
+//!   writes in those, and has to see to this by itself.
 //! - **Limits**: 8,192 calls in flight and 4,096 that wait for a connect. Calls beyond that are not sent.
 //! - **The end of a runtime** is the end of its connections and connects, and the next call starts anew on
 //!   its own runtime. A runtime that exists but is not driven holds up nobody on another one.
@@ -102,6 +110,7 @@
 //! node in memory, a proxy in front of other nodes, a connection that somebody else replaces. A pool can be
 //! several [`ClientNode`]s, among which a hash of the key chooses (rule N12).
 
+mod addresses;
 mod call;
 mod calls;
 mod client;
@@ -117,6 +126,7 @@ mod queue;
 use std::error::Error;
 use std::task::Waker;
 
+pub use addresses::Addresses;
 pub use client::{Client, Connection, MAX_PENDING, Opened};
 pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;

@@ -142,6 +142,12 @@ impl NodeError {
         self.code() == Some("CROSSSLOT")
     }
 
+    /// Returns whether this is the wrong server, or not the one any more that it was: the right one may be
+    /// where its name leads by now.
+    pub(crate) fn is_wrong_server(&self) -> bool {
+        matches!(self.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+    }
+
     /// Returns whether the server may have refused the command for one of its keys alone: for lack of
     /// permission, or since it is about to move it or has moved it to another node of a cluster.
     pub(crate) fn is_of_one_key(&self) -> bool {

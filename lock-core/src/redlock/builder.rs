@@ -46,8 +46,8 @@ pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
 
 impl<N: RedisNode> RedlockBuilder<N> {
     /// Adds independent servers: at least one in all, at most 64, usually three or five. All processes
-    /// that compete must list the same servers, preferably in the same order. Defaults to none, which
-    /// is an error.
+    /// that compete must list the same servers, preferably in the same order. A name must lead to one server,
+    /// whichever of its addresses is taken. Defaults to none, which is an error.
     pub fn nodes(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
         for node in nodes {
             let node = Arc::new(node);

@@ -165,7 +165,7 @@ impl World {
         }
         match result {
             Ok(_) => endpoint.has_answered = true,
-            Err(_) => endpoint.failed_at = now,
+            Err(_) => endpoint.failed_at = endpoint.failed_at.max(now),
         }
         self.note_answer(id, call.command.operation(), result);
     }
@@ -203,7 +203,7 @@ impl World {
         }
     }
 
-    fn wrong_call(&mut self, invariant: &'static str, id: EndpointId, text: &str) {
+    pub(super) fn wrong_call(&mut self, invariant: &'static str, id: EndpointId, text: &str) {
         let (client, server) = (id.client.0, id.server.0);
         let text = format!("client {client}, node {server}: {text}");
         self.ledger.violation(invariant, text);

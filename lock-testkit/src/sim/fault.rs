@@ -89,6 +89,9 @@ fault_kinds! {
     WallJump: "wall-jump";
     /// A client's clock does not count a suspension. No lock that is a lease survives that.
     LostSuspend: "lost-suspend";
+    /// A client's connection to a server stands still for a while, as if its runtime were blocked. A new
+    /// one does not.
+    StallDriver: "stall-driver";
 }
 
 impl FaultKind {
@@ -130,6 +133,9 @@ pub(crate) const EPOCH: Duration = Duration::from_secs(1_893_456_000);
 
 /// The most by which a connection that lags delivers later than usual.
 pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(3);
+
+/// The longest that a connection stands still: what it wrote then would be settled by no rule.
+pub(crate) const LONGEST_STANDSTILL: Duration = Duration::from_secs(60);
 
 /// A fault to inject: what, where, and for how long.
 #[derive(Clone, Copy, Debug)]

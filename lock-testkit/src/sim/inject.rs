@@ -43,6 +43,11 @@ impl World {
                 }
             }
             FaultKind::Stall => self.servers[server.0].stalled_until = until,
+            FaultKind::StallDriver => {
+                for link in self.links_of(|id| id.client == client && id.server == server) {
+                    self.stall(link, lasting);
+                }
+            }
             FaultKind::PauseClient => self.pause(client, lasting),
             FaultKind::KillClient => self.kill(client),
             FaultKind::WallJump => {

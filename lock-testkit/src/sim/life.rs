@@ -140,7 +140,9 @@ impl World {
             let id = self.endpoint_id(owner, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
             let is_well = endpoint.has_answered && endpoint.failed_at < since;
-            let is_known = attempt.nodes[number].vote == Vote::Granted;
+            // A key that was set again behind a doubtful acquire does not count at once.
+            let node = &attempt.nodes[number];
+            let is_known = node.vote == Vote::Granted && !node.is_doubtful;
             let server = &mut self.servers[number];
             let mut keys = attempt.keys.iter();
             count += usize::from(

@@ -156,4 +156,5 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("hung-connections-kept", "liveness", Bias::None),
     mutant("waiting-calls-in-any-order", "sending", Bias::None),
     mutant("waiting-calls-sent-late", "sending", Bias::None),
+    mutant("stalled-drivers-write", "sending", Bias::None),
 ];

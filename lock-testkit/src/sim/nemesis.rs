@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::chance::Chance;
-use super::fault::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind, LONGEST_STANDSTILL};
 use super::network::rules::NetworkRules;
 use super::plan::Plan;
 use super::server::ServerId;
@@ -24,6 +24,7 @@ impl Nemesis {
         let kinds = plan.faults.iter().copied().filter(|kind| !kind.is_rule());
         world.faults_end = plan.duration;
         world.skew = plan.skew;
+        world.patience = plan.node_timeout() * 2;
         let nemesis = Self {
             chance: Chance::new(plan.seed ^ 0x6e65_6d65),
             kinds: kinds.collect(),
@@ -63,7 +64,11 @@ impl Nemesis {
         let Some(kind) = self.chance.pick(&self.kinds).copied() else {
             return;
         };
-        let lasting = self.chance.duration(Duration::ZERO, self.plan.fault_lasts);
+        let longest = match kind {
+            FaultKind::StallDriver => LONGEST_STANDSTILL,
+            _ => self.plan.fault_lasts,
+        };
+        let lasting = self.chance.duration(Duration::ZERO, longest);
         // Everything works again when the faults end.
         let left = self.plan.duration.saturating_sub(world.now);
         let servers = if kind.forgets() {

@@ -90,6 +90,10 @@ impl Plan {
         plan.choose_rates(&mut chance);
         plan.choose_faults(&mut chance);
         plan.choose_rules(&mut chance);
+        // Last, so that all else stays as it is without it.
+        if !plan.faults.is_empty() && chance.happens(0.1) {
+            plan.faults.push(FaultKind::StallDriver);
+        }
         plan
     }
 
@@ -123,7 +127,8 @@ impl Plan {
             return;
         }
         let density = 0.05 + 0.4 * chance.unit();
-        for kind in FaultKind::ALL {
+        let others = FaultKind::ALL.iter();
+        for kind in others.filter(|kind| **kind != FaultKind::StallDriver) {
             // These two put the whole run, or much of it, out of the budget.
             let rare = matches!(kind, FaultKind::LostSuspend | FaultKind::KillClient);
             let density = if rare { density / 8.0 } else { density };

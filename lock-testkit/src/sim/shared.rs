@@ -43,7 +43,7 @@ impl Shared {
     }
 
     /// Sleeps for this long by the client's clock.
-    fn sleep(&self, client: ClientId, duration: Duration) -> BoxFuture<'static, ()> {
+    pub(crate) fn sleep(&self, client: ClientId, duration: Duration) -> BoxFuture<'static, ()> {
         let (timer, fired) = oneshot::channel();
         let mut world = self.world();
         let clock = world.clients[client.0].monotonic;
@@ -95,6 +95,7 @@ impl Shared {
         for client in std::mem::take(&mut world.resumed) {
             self.ready.put_back(&mut world.clients[client.0].held_back);
         }
+        self.ready.put_back(&mut world.going_on);
         drop(world);
         for deliver in deliveries {
             deliver();
@@ -122,6 +123,10 @@ impl Shared {
             world.clients[client.0].held_back.push_back(number);
             return true;
         }
+        if world.stalled.contains(&number) {
+            return true;
+        }
+        world.polled = number;
         world.hash.add(((number as u64) << 16) | 0xf0);
         drop(world);
         let Some((mut future, waker)) = tasks.take(number) else {

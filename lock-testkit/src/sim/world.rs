@@ -1,6 +1,6 @@
 //! The state of a simulation, but for its tasks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use futures::channel::oneshot;
@@ -58,6 +58,13 @@ pub(crate) struct World {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) doomed: Vec<ClientId>,
     pub(crate) resumed: Vec<ClientId>,
+    /// The task that is polled, and those of connections that stand still.
+    pub(crate) polled: usize,
+    pub(crate) stalled: BTreeSet<usize>,
+    /// Tasks that go on.
+    pub(crate) going_on: VecDeque<usize>,
+    /// How long a client waits for an answer over a connection that stands still.
+    pub(crate) patience: Duration,
     /// How many workers have not ended.
     pub(crate) workers: usize,
     /// How long some work goes on after the faults have ended.
@@ -91,6 +98,10 @@ impl World {
             deliveries: Vec::new(),
             doomed: Vec::new(),
             resumed: Vec::new(),
+            polled: 0,
+            stalled: BTreeSet::new(),
+            going_on: VecDeque::new(),
+            patience: Duration::from_secs(1),
             workers: 0,
             quiet_for: Duration::ZERO,
             is_pairing: false,

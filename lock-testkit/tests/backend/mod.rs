@@ -31,6 +31,7 @@
 mod allowing;
 mod connection;
 mod errors;
+mod failover;
 mod replies;
 
 crate::support::on_tokio! {

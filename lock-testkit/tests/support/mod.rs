@@ -5,7 +5,9 @@
 
 mod commands;
 mod fake;
+mod forwarder;
 
 pub use commands::*;
 pub use fake::{Act, FakeServer, RawServer, answer_handshake, send_endlessly};
+pub use forwarder::Forwarder;
 pub use lock_testkit::RedisServer;

@@ -4,9 +4,11 @@ mod connecting;
 mod ending;
 mod hung;
 mod limits;
+mod misdirected;
 #[cfg(feature = "tokio")]
 mod runtimes;
 mod sending;
+mod standstill;
 mod toy;
 mod world;
 

@@ -1,10 +1,12 @@
 //! A client in memory, and the server at its other end.
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::channel::oneshot;
 
 use crate::backend::{Client, Connection, Opened};
@@ -29,7 +31,11 @@ pub(super) struct Server(Arc<Mutex<State>>);
 struct State {
     accept: Accept,
     connects: usize,
+    /// How often another address was asked for.
+    moves: usize,
     connections: Vec<Line>,
+    /// The driver writes what was sent, rather than the call.
+    driver_writes: bool,
     /// What was sent: the number of the connection, the first word and the key.
     log: Vec<String>,
     /// What `send` ends with at once.
@@ -41,6 +47,9 @@ struct State {
 struct Line {
     unanswered: VecDeque<oneshot::Sender<Result<Reply, NodeError>>>,
     driver: Option<oneshot::Sender<NodeError>>,
+    /// What waits for the driver.
+    unwritten: Vec<String>,
+    waker: Option<Waker>,
     is_open: bool,
 }
 
@@ -58,12 +67,22 @@ impl Server {
         locked(&self.0).refusal = error;
     }
 
+    /// From now on it is the driver that writes.
+    pub(super) fn let_the_driver_write(&self) {
+        locked(&self.0).driver_writes = true;
+    }
+
     pub(super) fn panic_at(&self, key: &'static str) {
         locked(&self.0).panics_at = Some(key);
     }
 
     pub(super) fn connects(&self) -> usize {
         locked(&self.0).connects
+    }
+
+    /// How often another address was to be tried.
+    pub(super) fn moves(&self) -> usize {
+        locked(&self.0).moves
     }
 
     /// The numbers of the connections that are open.
@@ -99,6 +118,15 @@ impl Server {
         oldest.map(|reply| reply.send(answer).ok()).is_some()
     }
 
+    /// Writes what waits for the driver of a connection.
+    fn write(&self, connection: usize, waker: &Waker) {
+        let mut state = locked(&self.0);
+        let line = &mut state.connections[connection];
+        line.waker = Some(waker.clone());
+        let written = std::mem::take(&mut line.unwritten);
+        state.log.extend(written);
+    }
+
     /// Breaks a connection.
     pub(super) fn cut(&self, connection: usize, why: NodeError) {
         let driver = locked(&self.0).connections[connection].driver.take();
@@ -113,6 +141,10 @@ impl Client for Toy {
 
     fn label(&self) -> &str {
         "toy:1"
+    }
+
+    fn prefer_another_address(&self) {
+        locked(&self.0.0).moves += 1;
     }
 
     async fn connect(&self, _within: Duration) -> Result<Opened<Wire>, NodeError> {
@@ -133,17 +165,24 @@ impl Client for Toy {
         state.connections.push(Line {
             unanswered: VecDeque::new(),
             driver: Some(driver),
+            unwritten: Vec::new(),
+            waker: None,
             is_open: true,
         });
         let open = Open(self.0.clone(), number);
+        let server = self.0.clone();
+        let mut broken = broken;
         let wire = Wire {
             server: self.0.clone(),
             number,
         };
         Ok(Opened::new(wire, async move {
             let _open = open;
-            broken
-                .await
+            let why = poll_fn(|cx| {
+                server.write(number, cx.waker());
+                broken.poll_unpin(cx)
+            });
+            why.await
                 .unwrap_or_else(|_| NodeError::connection("the toy is gone"))
         }))
     }
@@ -178,8 +217,18 @@ impl Connection for Wire {
                 return Err(error.clone());
             }
             assert_ne!(state.panics_at, Some(&*key), "on purpose");
-            state.log.push(format!("{number} {word} {key}"));
-            state.connections[number].unanswered.push_back(reply);
+            let text = format!("{number} {word} {key}");
+            let driver_writes = state.driver_writes;
+            let line = &mut state.connections[number];
+            line.unanswered.push_back(reply);
+            if !driver_writes {
+                state.log.push(text);
+                return Ok(());
+            }
+            line.unwritten.push(text);
+            let waker = line.waker.take();
+            drop(state);
+            waker.into_iter().for_each(Waker::wake);
             Ok(())
         };
         async move {

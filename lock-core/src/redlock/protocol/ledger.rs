@@ -19,7 +19,8 @@ pub(crate) const UNSETTLED: Duration = Duration::from_secs(20);
 /// - Once it is over, nothing begins that sets a key. What was on its way already is released
 ///   behind its answer, unless a release is sure to follow it.
 /// - The validity grows only while it lasts. Nothing revives a lock.
-/// - A key that was set by a command without an answer does not count before it is settled.
+/// - A key that was set by a command without an answer does not count before it is settled, even if it
+///   was set again meanwhile: the release that belongs behind that command may still come.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     /// The lock stands for several keys.
@@ -28,6 +29,8 @@ pub(crate) struct Ledger {
     touched: NodeSet,
     /// The nodes that are known to hold the key.
     granted: NodeSet,
+    /// The nodes where a command that sets the key had no answer.
+    doubtful: NodeSet,
     /// The nodes where a command may run behind the release that was meant to follow it.
     behind: NodeSet,
     /// The nodes where a release has taken the key of the held lock, or may have.
@@ -84,6 +87,8 @@ impl Ledger {
             false => granted,
         };
         if self.granted != all {
+            let others = all.iter().filter(|node| !granted.contains(*node));
+            self.doubtful = others.fold(NodeSet::default(), NodeSet::with);
             self.unsettle(now);
         }
     }
@@ -121,7 +126,10 @@ impl Ledger {
         let may_have_others = self.has_several && self.valid_until.is_some();
         let may_be_set = match answer {
             Ok(AcquireAnswer::Granted) => {
-                self.granted = self.granted.with(node);
+                if !self.doubtful.contains(node) || now() >= self.settled_at {
+                    self.granted = self.granted.with(node);
+                    self.doubtful = self.doubtful.without(node);
+                }
                 if !self.is_over {
                     // Another command to the node may have been said not to be sent meanwhile.
                     self.touched = self.touched.with(node);
@@ -142,6 +150,8 @@ impl Ledger {
                 false
             }
             Err(_) => {
+                self.granted = self.granted.without(node);
+                self.doubtful = self.doubtful.with(node);
                 self.unsettle(now());
                 true
             }
@@ -169,6 +179,9 @@ impl Ledger {
             true => self.granted.with(node),
             false => self.granted.without(node),
         };
+        if counts {
+            self.doubtful = self.doubtful.without(node);
+        }
         counts
     }
 

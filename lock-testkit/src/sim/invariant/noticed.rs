@@ -60,8 +60,8 @@ pub(super) const NOTICED: [Noticed; 10] = [
     },
     Noticed {
         name: "sending",
-        about: "a command leaves at most once, in the order of the calls and before its call has \
-                ended, and a call that says that it was not sent was not",
+        about: "a command leaves at most once, in the order of the calls, before its call has \
+                ended and never late, and a call that says that it was not sent was not",
     },
 ];
 

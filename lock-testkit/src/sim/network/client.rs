@@ -1,8 +1,11 @@
 //! The client that the keeper of connections stands on, and its connections.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{Either, select};
 
 use lock_core::backend::{Client, Connection, Opened};
 use lock_core::node::{Command, NodeError, Reply};
@@ -50,8 +53,13 @@ impl Client for NetworkClient {
             link,
         };
         Ok(Opened::new(wire, async move {
-            let _end = end;
-            match broken.await {
+            let end = end;
+            let mut broken = broken;
+            let why = poll_fn(|cx| {
+                end.shared.world().drive(end.link);
+                broken.poll_unpin(cx)
+            });
+            match why.await {
                 Ok(why) => why,
                 Err(_) => pending().await,
             }
@@ -73,7 +81,18 @@ impl Connection for Wire {
         let (shared, link, command) = (Arc::clone(&self.shared), self.link, command.clone());
         async move {
             let answer = shared.world().write(link, &command)?;
-            match answer.await {
+            let stalled = shared.world().stalled(link);
+            let answer = match stalled {
+                None => answer.await,
+                // Its keeper, which watches the deadlines, stands still too.
+                Some((client, patience)) => {
+                    match select(answer, shared.sleep(client, patience)).await {
+                        Either::Left((answer, _)) => answer,
+                        Either::Right(_) => return Err(NodeError::no_answer(patience)),
+                    }
+                }
+            };
+            match answer {
                 Ok(answer) => answer,
                 // The simulation has ended.
                 Err(_) => pending().await,

@@ -67,6 +67,9 @@ impl World {
             last_reply_at: Duration::ZERO,
             lag: Duration::ZERO,
             broken: Some(sender),
+            task: None,
+            unwritten: VecDeque::new(),
+            has_stalled: false,
             is_deaf: false,
             is_closed: false,
         });

@@ -23,6 +23,7 @@ impl World {
         let server = found.endpoint.server;
         let waiting = std::mem::take(&mut found.waiting);
         let requests = std::mem::take(&mut found.requests);
+        self.lose_unwritten(link);
         self.note(|| format!("connection {link} breaks"));
         for waiting in waiting {
             self.deliver(waiting, Err(NodeError::connection("the connection broke")));
@@ -41,7 +42,16 @@ impl World {
     /// server learns first that its replies are refused.
     pub(super) fn close(&mut self, link: usize) {
         self.links[link].is_closed = true;
+        self.lose_unwritten(link);
         self.note(|| format!("connection {link} is closed"));
+    }
+
+    /// What was not written is lost. Calls that wait for its answers are told by the keeper.
+    fn lose_unwritten(&mut self, link: usize) {
+        let found = &mut self.links[link];
+        let (server, unwritten) = (found.endpoint.server, std::mem::take(&mut found.unwritten));
+        let requests = unwritten.into_iter().map(|(_, request, _)| request);
+        self.lose_undos(server, &requests.collect());
     }
 
     /// Refuses a reply to a connection that the client has closed. When the server hears of that,

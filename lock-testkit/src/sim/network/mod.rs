@@ -22,6 +22,10 @@ use crate::sim::world::World;
 pub(crate) use client::NetworkClient;
 pub(crate) use connect::Dial;
 
+/// How long a command may wait for its connection to be written: 10 s by the client's clock, which may be
+/// slow.
+const LATEST_WRITE: Duration = Duration::from_millis(10_500);
+
 /// The client's end of the way to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndpointId {
@@ -56,6 +60,12 @@ pub(crate) struct Link {
     lag: Duration,
     /// Tells the client that it broke; `None` once it has.
     broken: Option<oneshot::Sender<NodeError>>,
+    /// The task of the client that writes and reads, once it was polled.
+    task: Option<usize>,
+    /// What waits for that task, since it stands still, and since when.
+    unwritten: VecDeque<(Duration, Request, oneshot::Sender<Answer>)>,
+    /// It stood still, so that its client may have closed it with more unwritten than it knows of.
+    has_stalled: bool,
     /// It is half open: the server has forgotten it.
     is_deaf: bool,
     /// The client closed it.
@@ -78,7 +88,7 @@ pub(crate) struct Endpoint {
     pub(crate) last_sent: u64,
     /// Whether any call was answered.
     pub(crate) has_answered: bool,
-    /// When the last call failed.
+    /// When the last call failed, or the last connection that stood still goes on.
     pub(crate) failed_at: Duration,
     /// Whether the last call had no answer.
     pub(crate) is_suspect: bool,
@@ -148,14 +158,70 @@ impl World {
             self.mark(Mark::Undone);
         }
         let (sender, answer) = oneshot::channel();
-        self.links[link].waiting.push_back(sender);
         let request = Request {
             operation: command.operation().clone(),
             with_source: has_source(command),
             is_undo,
         };
-        self.send(link, request);
+        if self.stands_still(link) {
+            let now = self.now;
+            let unwritten = &mut self.links[link].unwritten;
+            unwritten.push_back((now, request, sender));
+        } else {
+            self.links[link].waiting.push_back(sender);
+            self.send(link, request);
+        }
         Ok(answer)
+    }
+
+    /// Returns whether what is written to the connection waits for its task.
+    fn stands_still(&self, link: usize) -> bool {
+        let link = &self.links[link];
+        let is_stalled = link.task.is_some_and(|task| self.stalled.contains(&task));
+        is_stalled || !link.unwritten.is_empty()
+    }
+
+    /// Whose connection it is, and how long that client waits for an answer, if it stands still.
+    fn stalled(&self, link: usize) -> Option<(ClientId, Duration)> {
+        let client = self.links[link].endpoint.client;
+        self.stands_still(link).then_some((client, self.patience))
+    }
+
+    /// Holds the task of a connection back for a while.
+    pub(crate) fn stall(&mut self, link: usize, lasting: Duration) {
+        let Some(task) = self.links[link].task else {
+            return;
+        };
+        // One that stands still goes on at the end that was told first.
+        if !self.links[link].is_open() || !self.stalled.insert(task) {
+            return;
+        }
+        self.links[link].has_stalled = true;
+        self.note(|| format!("connection {link} stands still"));
+        let until = self.now + lasting;
+        let id = self.links[link].endpoint;
+        let endpoint = self.endpoint(id);
+        endpoint.failed_at = endpoint.failed_at.max(until);
+        self.after(lasting, move |world| {
+            world.stalled.remove(&task);
+            world.going_on.push_back(task);
+        });
+    }
+
+    /// The task of a connection is polled: it writes what waits for it.
+    fn drive(&mut self, link: usize) {
+        let task = self.polled;
+        let found = &mut self.links[link];
+        found.task = Some(task);
+        let unwritten = std::mem::take(&mut found.unwritten);
+        for (since, request, sender) in unwritten {
+            if self.now - since > LATEST_WRITE {
+                let text = "a command leaves long after it was handed over";
+                self.wrong_call("sending", self.links[link].endpoint, text);
+            }
+            self.links[link].waiting.push_back(sender);
+            self.send(link, request);
+        }
     }
 
     fn send(&mut self, link: usize, request: Request) {
@@ -209,7 +275,10 @@ impl World {
             self.cut(link);
             return;
         }
-        let answer = self.run_at_server(id.server, &request.operation, request.with_source, false);
+        // Its client has closed it, and cannot know.
+        let is_stray = self.links[link].is_closed && self.links[link].has_stalled;
+        let (operation, with_source) = (&request.operation, request.with_source);
+        let answer = self.run_at_server(id.server, operation, with_source, is_stray);
         if answer.is_err() {
             // An undo is sent once, whatever its answer.
             self.lose_undos(id.server, &VecDeque::from([request]));

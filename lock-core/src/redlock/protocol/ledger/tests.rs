@@ -194,6 +194,25 @@ fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
 }
 
 #[test]
+fn a_key_that_was_set_again_counts_when_the_doubtful_command_before_is_settled() {
+    let (yes, granted) = (KeyAnswer::Ours, Ok(AcquireAnswer::Granted));
+    let mut acquired = asked(false);
+    acquired.acquire_answered(0, &granted, at_zero);
+    acquired.acquire_answered(1, &granted, at_zero);
+    acquired.acquire_answered(2, &broken(), at_zero);
+    acquired.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    let mut resumed = Ledger::new(false, TTL, Moment::default());
+    resumed.take_over(NodeSet::all(3), set(&[0, 1]), Duration::ZERO);
+    for mut ledger in [acquired, resumed] {
+        ledger.extend_answered(2, KeyAnswer::Missing, MS);
+        ledger.heals(MS);
+        ledger.acquire_answered(2, &granted, || 2 * MS);
+        assert!(!ledger.extend_answered(2, yes, UNSETTLED));
+        assert!(ledger.extend_answered(2, yes, UNSETTLED + MS));
+    }
+}
+
+#[test]
 fn a_win_before_all_answers_leaves_the_others_unsettled() {
     let mut ledger = asked(false);
     for node in 0..2 {
