@@ -10,7 +10,8 @@ use crate::display::Names;
 /// [`LockGuard::into_lease`](crate::LockGuard::into_lease).
 ///
 /// Nothing extends or releases the lock meanwhile: it ends with its ttl unless the lease is
-/// [resumed](crate::Redlock::resume) in time. Anybody who has the lease can release the lock, so keep
+/// [resumed](crate::Redlock::resume) in time. That can be done once: the lease is used up by it, and
+/// whoever resumes a copy of it gets no guard. Anybody who has the lease can release the lock, so keep
 /// it as safe as what the lock protects. Its `Debug` does not show the secret part, its `Display` is
 /// the lease.
 ///
@@ -35,12 +36,11 @@ use crate::display::Names;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Lease {
     resources: Vec<Vec<u8>>,
-    token: String,
+    /// At least one. At each node the key may hold any of them.
+    tokens: Vec<String>,
     ttl: Duration,
     remaining: Duration,
     hold: Duration,
-    /// The nodes that are known to hold it, as bits in the configured order.
-    pub(crate) granted: u64,
 }
 
 impl Lease {
@@ -52,11 +52,10 @@ impl Lease {
     ) -> Self {
         Self {
             resources,
-            token: token.into(),
+            tokens: vec![token.into()],
             ttl,
             remaining,
             hold: Duration::ZERO,
-            granted: 0,
         }
     }
 
@@ -68,8 +67,13 @@ impl Lease {
         self
     }
 
-    pub(crate) fn granted_by(mut self, nodes: u64) -> Self {
-        self.granted = nodes;
+    /// Some nodes may hold the lock by this token. Of more tokens than `most`, it forgets those in between
+    /// the first and the latest.
+    pub(crate) fn or_by(mut self, token: &str, most: usize) -> Self {
+        if self.tokens.len() >= most.max(2) {
+            self.tokens.remove(1);
+        }
+        self.tokens.push(token.to_owned());
         self
     }
 
@@ -87,7 +91,13 @@ impl Lease {
     /// The random value that names the owner, a secret.
     #[must_use]
     pub fn token(&self) -> &str {
-        &self.token
+        self.tokens.first().map_or("", |token| token)
+    }
+
+    /// All values that may name the owner: that one, and the one of each attempt to resume the lease for
+    /// which too few nodes answered.
+    pub fn tokens(&self) -> impl Iterator<Item = &str> {
+        self.tokens.iter().map(|token| &**token)
     }
 
     /// The lifetime that the lock was acquired with. Resuming extends the lock to it.
@@ -121,8 +131,11 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// What the text begins with. A later version may add words.
-const FORMAT: &str = "lease1";
+/// What the text begins with.
+const FORMAT: &str = "lease2";
+
+/// What it began with when it had one token, and the nodes behind the times.
+const OLD_FORMAT: &str = "lease1";
 
 impl fmt::Display for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,11 +148,8 @@ impl fmt::Display for Lease {
         }
         let [ttl, remaining, hold] =
             [self.ttl, self.remaining, self.hold].map(|time| time.as_nanos());
-        write!(
-            f,
-            ":{}:{ttl}:{remaining}:{hold}:{:x}",
-            self.token, self.granted
-        )
+        let tokens = self.tokens.join(",");
+        write!(f, ":{tokens}:{ttl}:{remaining}:{hold}")
     }
 }
 
@@ -166,32 +176,34 @@ impl FromStr for Lease {
             part,
             fault: "malformed",
         };
-        if next("the format")? != FORMAT {
-            return Err(malformed("the format"));
-        }
+        let is_old = match next("the format")? {
+            FORMAT => false,
+            OLD_FORMAT => true,
+            _ => return Err(malformed("the format")),
+        };
         let resources = next("the resource")?
             .split(',')
             .map(unhex)
             .collect::<Option<_>>();
         let resources = resources.ok_or(malformed("the resource"))?;
-        let token = next("the token")?.to_owned();
+        let tokens = next("the token")?.split(',').map(str::to_owned).collect();
         let mut time = |part| {
             let nanos = next(part)?.parse().map_err(|_| malformed(part))?;
             Ok(Duration::from_nanos(nanos))
         };
         let (ttl, remaining, hold) = (time("the ttl")?, time("what remains")?, time("the hold")?);
-        let granted = next("the nodes")?;
-        let granted = u64::from_str_radix(granted, 16).map_err(|_| malformed("the nodes"))?;
+        if is_old {
+            next("the nodes")?;
+        }
         if parts.next().is_some() {
             return Err(malformed("the end"));
         }
         Ok(Self {
             resources,
-            token,
+            tokens,
             ttl,
             remaining,
             hold,
-            granted,
         })
     }
 }
@@ -237,7 +249,7 @@ mod tests {
             12_345 * MS,
         )
         .with_hold_at_least(7 * MS)
-        .granted_by(0b10110)
+        .or_by("another", 8)
     }
 
     #[test]
@@ -254,7 +266,15 @@ mod tests {
         let text = lease().to_string();
         let error = |text: &str| text.parse::<Lease>().unwrap_err().to_string();
         assert_eq!(error(""), "malformed lease: the format is malformed");
-        assert_eq!(error("lease1"), "malformed lease: the resource is missing");
+        assert_eq!(error("lease2"), "malformed lease: the resource is missing");
+        assert_eq!(
+            error("lease3:6b"),
+            "malformed lease: the format is malformed"
+        );
+        assert_eq!(
+            error(&text.replace("lease2", "lease1")),
+            "malformed lease: the nodes is missing"
+        );
         assert_eq!(
             error(&format!("{text}:more")),
             "malformed lease: the end is malformed"
@@ -273,8 +293,26 @@ mod tests {
         );
         assert_eq!(
             error(text.rsplit_once(':').unwrap().0),
-            "malformed lease: the nodes is missing"
+            "malformed lease: the hold is missing"
         );
+    }
+
+    #[test]
+    fn a_text_of_before_there_were_several_tokens_is_a_lease() {
+        let text = "lease1:ff003a6b:token:30000000000:12345000000:7000000:16";
+        let old = Lease {
+            tokens: vec!["token".to_owned()],
+            ..lease()
+        };
+        assert_eq!(text.parse::<Lease>(), Ok(old));
+    }
+
+    #[test]
+    fn of_too_many_tokens_the_first_and_the_latest_are_kept() {
+        let of = |names: &[&str]| names.iter().fold(lease(), |it, name| it.or_by(name, 4));
+        let lease = of(&["a", "b", "c", "d"]);
+        assert_eq!(lease.tokens().collect::<Vec<_>>(), ["token", "b", "c", "d"]);
+        assert_eq!(lease.token(), "token");
     }
 
     #[test]
@@ -289,6 +327,6 @@ mod tests {
         let json = serde_json::to_string(&lease()).unwrap();
         assert_eq!(json, format!("\"{}\"", lease()));
         assert_eq!(serde_json::from_str::<Lease>(&json).unwrap(), lease());
-        assert!(serde_json::from_str::<Lease>("\"lease2:\"").is_err());
+        assert!(serde_json::from_str::<Lease>("\"lease3:\"").is_err());
     }
 }

@@ -101,8 +101,8 @@ mutants! {
     SeveralInAnyOrder = "several-in-any-order";
     /// A lease is taken for a held lock without asking the nodes.
     LeaseWithoutProof = "lease-without-proof";
-    /// A key of a lease counts though the command that set it had no answer.
-    LeaseDoubtfulKeysVote = "lease-doubtful-keys-vote";
+    /// An exchange takes the key for a new token, whatever its value.
+    LeaseResumedTwice = "lease-resumed-twice";
     /// A guard that became a lease releases the lock.
     LeaseReleasedOnDrop = "lease-released-on-drop";
     /// Keys of a lease that is lost are left where they are.

@@ -11,6 +11,7 @@ macro_rules! script {
 
 pub(crate) static ACQUIRE: Script = script!("acquire");
 pub(crate) static EXTEND: Script = script!("extend");
+pub(crate) static EXCHANGE: Script = script!("exchange");
 pub(crate) static RELEASE: Script = script!("release");
 pub(crate) static ACQUIRE_ALL: Script = script!("acquire_all");
 pub(crate) static RELEASE_ALL: Script = script!("release_all");

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    LONG, acquire, acquire_all, acquire_or_report, extend, inspect, millis, release, release_all,
-    release_keeping, remove, token,
+    LONG, acquire, acquire_all, acquire_or_report, exchange, extend, inspect, millis, release,
+    release_all, release_keeping, remove, token,
 };
 use futures::executor::block_on;
 use lock_core::{Command, RedisNode, Reply, Token};
@@ -179,6 +179,9 @@ fn every_command(key: &'static str, token: Token) -> Vec<Step> {
             ("missing", token, HOUR),
             (key, token, 5 * HOUR),
         ]),
+        exchange(&[key], &[token], token, 4 * HOUR),
+        exchange(&["a", "missing", key], &[token], self::token(), 6 * HOUR),
+        exchange(&[], &[token], token, HOUR),
         release_keeping(key, token, millis(10 * HOUR)),
         release_keeping(key, token, Duration::from_nanos(HOUR * 1_000_000 - 1)),
         inspect(key),
@@ -271,6 +274,8 @@ fn any_step(tokens: [Token; 2]) -> impl Strategy<Value = Step> {
         3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire(k, t, h))),
         3 => (key(), token(), hours()).prop_map(move |(k, t, h)| send(acquire_or_report(k, t, h))),
         3 => extended.prop_map(move |entries| send(extend(&entries))),
+        3 => (several(), vec(token(), 0..3), token(), hours())
+            .prop_map(move |(keys, old, t, h)| send(exchange(&keys, &old, t, h))),
         2 => (key(), token()).prop_map(move |(k, t)| send(release(k, t))),
         2 => (key(), token(), hours())
             .prop_map(move |(k, t, h)| send(release_keeping(k, t, millis(h)))),

@@ -59,8 +59,9 @@ pub fn pause(policy: &RetryPolicy, attempt: u32, chance: f64) -> Duration {
     policy.pause(attempt, chance)
 }
 
-/// Makes a lease of a held lock, for [`HeldLock::hand_over`]. `token` names the owner, `ttl` is the
-/// lifetime that the lock was acquired with, and the lock can be relied on for `remaining`.
+/// Makes a lease of a held lock, for [`HeldLock::hand_over`]. `token` names the owner, without a colon or a
+/// comma, `ttl` is the lifetime that the lock was acquired with, and the lock can be relied on for
+/// `remaining`.
 pub fn lease(
     resource: impl Into<Vec<u8>>,
     token: impl Into<String>,

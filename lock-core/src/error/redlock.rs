@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{ExtendError, InvalidInput, NodeReports, ReleaseError};
+use super::{InvalidInput, NodeReports, ReleaseError};
 use crate::display::Ms;
+use crate::lease::Lease;
 
 /// Why a lease was not resumed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -15,30 +16,24 @@ pub enum ResumeError {
     /// The lease's resource or ttl cannot work. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
-    /// The lease's lock is no longer held: it expired or was released.
+    /// The lease's lock is no longer held by it: it expired, was released, or the lease was resumed
+    /// elsewhere.
     #[error("the lease's lock is no longer held")]
     Lost,
-    /// Too few nodes answered. The lease is unchanged, and can be resumed as long as it lasts.
+    /// Too few nodes answered. Some may have exchanged the token, so this lease takes the place of the
+    /// one that was resumed: it can be tried as long as it lasts.
     #[error("too few nodes answered, {quorum} are needed: {nodes}")]
     Unavailable {
         /// How many nodes must answer yes.
         quorum: usize,
         /// The answers of all nodes.
         nodes: NodeReports,
+        /// The lease to try again.
+        lease: Box<Lease>,
     },
     /// The lock was shut down, see [`Redlock::shutdown`](crate::Redlock::shutdown).
     #[error("the lock was shut down, its leases can no longer be resumed")]
     ShutDown,
-}
-
-impl From<ExtendError> for ResumeError {
-    fn from(error: ExtendError) -> Self {
-        match error {
-            ExtendError::Invalid(invalid) => Self::Invalid(invalid),
-            ExtendError::Lost => Self::Lost,
-            ExtendError::Unavailable { quorum, nodes } => Self::Unavailable { quorum, nodes },
-        }
-    }
 }
 
 /// Why a forced release has perhaps not freed a lock.

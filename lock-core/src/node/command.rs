@@ -87,9 +87,9 @@ impl Command {
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
         let operation = self.operation();
         let mut args = match operation {
-            Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
-                self.name_and_keys(keys.as_slice().iter())
-            }
+            Operation::Acquire { keys, .. }
+            | Operation::Exchange { keys, .. }
+            | Operation::Release { keys, .. } => self.name_and_keys(keys.as_slice().iter()),
             Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
             Operation::Inspect { key } | Operation::Remove { key } => {
                 self.name_and_keys(slice::from_ref(key).iter())
@@ -108,6 +108,11 @@ impl Command {
                     args.push(word(entry.token.as_bytes()));
                     args.push(number(entry.ttl.as_millis()));
                 }
+            }
+            Operation::Exchange { old, new, ttl, .. } => {
+                args.push(word(new.as_bytes()));
+                args.push(number(ttl.as_millis()));
+                args.extend(old.iter().map(|token| word(token.as_bytes())));
             }
             Operation::Release { token, keep, .. } => {
                 args.push(word(token.as_bytes()));
@@ -208,6 +213,19 @@ mod tests {
         assert_eq!(words(&source)[0], "EVAL");
         assert_eq!(words(&source)[2..], tail.map(String::from));
         assert!(!source.is_digest());
+    }
+
+    #[test]
+    fn an_exchange_names_the_new_token_first_and_the_old_ones_last() {
+        let [old, new] = [1, 2].map(|byte| Token::from_random([byte; 16]));
+        let words = words(&Command::from(key().exchange(
+            new,
+            [old, old].into(),
+            ttl(7),
+        )));
+        assert_eq!(words[1], scripts::EXCHANGE.digest());
+        let tail = ["1", "k", new.as_str(), "7", old.as_str(), old.as_str()];
+        assert_eq!(words[2..], tail.map(String::from));
     }
 
     #[test]

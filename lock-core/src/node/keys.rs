@@ -62,6 +62,16 @@ impl Keys {
         }
     }
 
+    pub(crate) fn exchange(&self, new: Token, old: Arc<[Token]>, ttl: Ttl) -> Operation {
+        let keys = self.clone();
+        Operation::Exchange {
+            keys,
+            old,
+            new,
+            ttl,
+        }
+    }
+
     pub(crate) fn release(&self, token: Token, keep: Duration) -> Operation {
         let keys = match self {
             Self::Several(keys) if mutant!(SeveralPartlyReleased) => {

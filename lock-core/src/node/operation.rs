@@ -39,6 +39,21 @@ pub enum Operation {
         /// What to extend; on a cluster, keys of one slot.
         entries: Arc<[ExtendEntry]>,
     },
+    /// Gives each key that holds one of the `old` tokens the new one, and extends it; likewise a key that
+    /// has the new one already. It never creates and never shortens one.
+    ///
+    /// Answers an array with one integer for each key: 1 it holds the new token now, 0 no such key, -1 it
+    /// holds something else.
+    Exchange {
+        /// The lock's keys.
+        keys: Keys,
+        /// The values to compare with.
+        old: Arc<[Token]>,
+        /// The value to set.
+        new: Token,
+        /// The lifetime from now on, unless a key lives longer already.
+        ttl: Ttl,
+    },
     /// Deletes each key that still holds the token.
     ///
     /// With `keep` above zero, keys are not deleted; the lifetime of each is cut to `keep` if it is
@@ -90,6 +105,7 @@ impl Operation {
         match self {
             Self::Acquire { .. } => "acquire",
             Self::Extend { .. } => "extend",
+            Self::Exchange { .. } => "exchange",
             Self::Release { .. } => "release",
             Self::Inspect { .. } => "inspect",
             Self::Remove { .. } => "remove",
@@ -107,7 +123,9 @@ impl Operation {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
-            Self::Acquire { keys, .. } | Self::Release { keys, .. } => keys.first(),
+            Self::Acquire { keys, .. }
+            | Self::Exchange { keys, .. }
+            | Self::Release { keys, .. } => keys.first(),
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
             Self::Inspect { key } | Self::Remove { key } => key,
         }
@@ -116,14 +134,16 @@ impl Operation {
     /// Returns the number of keys that it is about.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Self::Acquire { keys, .. } | Self::Release { keys, .. } => keys.as_slice().len(),
+            Self::Acquire { keys, .. }
+            | Self::Exchange { keys, .. }
+            | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
             Self::Inspect { .. } | Self::Remove { .. } => 1,
         }
     }
 
     /// Returns the release that undoes this operation at a node where it may have taken effect, or
-    /// `None` for an operation that leaves nothing behind.
+    /// `None` for an operation that sets no key where there was none.
     #[must_use]
     pub fn undo(&self) -> Option<Self> {
         match self {
@@ -142,6 +162,7 @@ impl Operation {
             Self::Acquire { report_holder, .. } if !report_holder => return None,
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Extend { .. } => &scripts::EXTEND,
+            Self::Exchange { .. } => &scripts::EXCHANGE,
             Self::Release { keys, .. } if keys.is_several() => &scripts::RELEASE_ALL,
             Self::Release { .. } => &scripts::RELEASE,
             Self::Inspect { .. } => &scripts::INSPECT,

@@ -9,7 +9,7 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use super::node::Nodes;
-use super::protocol::{Debt, Ledger, Moment, Quorum, Renewal, Timing};
+use super::protocol::{Debt, Ledger, Moment, NodeSet, Quorum, Renewal, Timing};
 use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
@@ -18,6 +18,7 @@ use crate::node::{Command, Keys, Token};
 use crate::runtime::Runtime;
 use crate::sync::locked;
 use crate::trace;
+use crate::ttl::Ttl;
 
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Acquisition {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) keys: Keys,
     pub(crate) token: Token,
+    /// What a key may hold instead, where the token was not exchanged yet: those of the lease.
+    pub(crate) old: Vec<Token>,
     pub(crate) timing: Timing,
     /// Before the first send.
     pub(crate) started: Duration,
@@ -85,6 +88,7 @@ impl Acquisition {
             runtime: Arc::clone(runtime),
             keys: plan.keys.clone(),
             token,
+            old: Vec::new(),
             timing: plan.timing,
             started: began.now,
             ledger: Mutex::new(ledger),
@@ -94,6 +98,13 @@ impl Acquisition {
             registration: OnceLock::new(),
             renewed: OnceLock::new(),
         }
+    }
+
+    /// The lock of a lease, whose keys hold these tokens.
+    pub(crate) fn of_lease(self, old: Vec<Token>) -> Self {
+        let all = NodeSet::all(self.quorum().nodes());
+        self.ledger().take_over(all);
+        Self { old, ..self }
     }
 
     /// A shutdown finds it from now on. To be called before anything is sent for it.
@@ -128,22 +139,36 @@ impl Acquisition {
         self.nodes.within_of(node, self.timing)
     }
 
-    /// The release of what this attempt has set. It deletes the key, unless the lock was won with
-    /// the promise to keep it for a while.
-    pub(crate) fn release_command(&self) -> Command {
+    /// What the keys may hold instead of the token at this node.
+    pub(crate) fn old_at(&self, node: usize) -> &[Token] {
+        match self.old.is_empty() || self.ledger().granted().contains(node) {
+            true => &[],
+            false => &self.old,
+        }
+    }
+
+    /// The exchange of the lease's tokens for the lock's own.
+    pub(crate) fn exchange_command(&self, ttl: Ttl) -> Command {
+        let old = Arc::from(&self.old[..]);
+        Command::from(self.keys.exchange(self.token, old, ttl))
+    }
+
+    /// The release of what this attempt has set, or of an old token. It deletes the key, unless the lock
+    /// was won with the promise to keep it for a while.
+    pub(crate) fn release_command(&self, token: Token) -> Command {
         let until = self.ledger().held_until();
         let keep = match until.is_zero() || mutant!(ClaimsDeletedOnRelease) {
             true => Duration::ZERO,
             false => until.saturating_sub(self.runtime.now()),
         };
-        Command::from(self.keys.release(self.token, keep))
+        Command::from(self.keys.release(token, keep))
     }
 
     /// The release as a debt of a node, until the key has expired.
-    pub(crate) fn debt(&self, until: Duration) -> Debt {
+    pub(crate) fn debt(&self, token: Token, until: Duration) -> Debt {
         Debt {
             keys: self.keys.clone(),
-            token: self.token,
+            token,
             hold_until: self.ledger().held_until(),
             until,
         }

@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Heal,
     Extend,
     Release,
+    /// Releases the old token of this number, where it may stand still.
+    ReleaseOld,
     /// Asks a node that has refused the lock which one it has.
     Inspect,
     /// Asks about a key, or about many locks at once. It changes nothing for the lock it belongs to, if any.

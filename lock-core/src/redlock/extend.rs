@@ -11,6 +11,7 @@ use super::release::settle;
 use crate::error::ExtendError;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::trace;
+use crate::ttl::Ttl;
 
 pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(), ExtendError> {
     let timing = lock.nodes.settings.timing(ttl)?;
@@ -26,7 +27,8 @@ pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(),
     result
 }
 
-/// Finds out whether a lock that was handed over is held, by extending it.
+/// Finds out whether a lock that was handed over is held, by exchanging its token for a new one: of two
+/// that resume one lease, a node gives its key to one.
 pub(crate) async fn resume(lock: &Arc<Acquisition>) -> Result<(), ExtendError> {
     run(lock, lock.timing, |lock| !lock.ledger().is_over()).await
 }
@@ -51,6 +53,31 @@ pub(crate) fn set_again(
         within: lock.nodes.within_of(node, timing),
         ..Call::of_lock(lock, node, Purpose::Heal, command)
     });
+}
+
+/// Adds a call that exchanges the token of a lease where it stands still.
+pub(crate) fn exchange_again(lock: &Arc<Acquisition>, node: usize, calls: &mut Calls) {
+    if !lock.old_at(node).is_empty() {
+        let command = lock.exchange_command(lock.timing.ttl);
+        calls.push(Call::of_lock(lock, node, Purpose::Extend, command));
+    }
+}
+
+/// Has the nodes exchange the new token for that of the lease again, in the background.
+pub(crate) fn give_back(lock: Arc<Acquisition>) {
+    let Some(lease) = lock.old.first() else {
+        return;
+    };
+    let command = Command::from(lock.keys.exchange(*lease, Arc::new([lock.token]), Ttl::MIN));
+    let runtime = Arc::clone(&lock.runtime);
+    runtime.spawn(Box::pin(async move {
+        let mut calls = Calls::default();
+        for node in lock.ledger().touched().iter() {
+            let command = command.clone();
+            calls.push(Call::of_lock(&lock, node, Purpose::Other, command));
+        }
+        while calls.next().await.is_some() {}
+    }));
 }
 
 /// One round. If it wins, the lock counts as extended only if it `is_held` still.
@@ -136,9 +163,15 @@ impl Operation for Extending {
         let command = Command::from(NodeOperation::Extend {
             entries: entries.collect(),
         });
+        let is_of_lease = !self.lock.old.is_empty();
+        let exchange = is_of_lease.then(|| self.lock.exchange_command(self.timing.ttl));
         for node in nodes.iter() {
             let within = self.lock.nodes.within_of(node, self.timing);
             self.round.ballots.ask(node, now, within);
+            let exchange = exchange
+                .as_ref()
+                .filter(|_| !self.lock.old_at(node).is_empty());
+            let command = exchange.unwrap_or(&command);
             calls.push(Call {
                 within,
                 ..Call::of_lock(&self.lock, node, Purpose::Extend, command.clone())

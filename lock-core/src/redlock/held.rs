@@ -10,11 +10,11 @@ use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::protocol::NodeSet;
 use super::{extend, release, renew};
-use crate::error::{ExtendError, Loss, ReleaseError, ResumeError};
+use crate::error::{ExtendError, Loss, NodeReports, NodeVote, ReleaseError, ResumeError};
 use crate::guard::LockGuard;
 use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
-use crate::node::Token;
+use crate::node::{NodeErrorKind, Token};
 use crate::request::LockRequest;
 use crate::runtime::BoxFuture;
 
@@ -68,15 +68,18 @@ impl HeldLock for Held {
         }
         let prefix = lock.nodes.settings.prefix.len();
         let keys = lock.keys.as_slice().iter();
-        let (held_until, granted) = {
+        let (held_until, is_everywhere) = {
             let ledger = lock.ledger();
-            (ledger.held_until(), ledger.granted())
+            let all = NodeSet::all(lock.quorum().nodes());
+            (ledger.held_until(), ledger.granted() == all)
         };
         let ttl = lock.timing.ttl.as_duration();
         let resources = keys.map(|key| key[prefix..].to_vec()).collect();
         let lease = Lease::new(resources, lock.token.as_str(), ttl, remaining)
-            .with_hold_at_least(held_until.saturating_sub(now))
-            .granted_by(granted.0);
+            .with_hold_at_least(held_until.saturating_sub(now));
+        // An older token stands where a node has not answered since.
+        let old = lock.old.iter().filter(|_| !is_everywhere);
+        let lease = old.fold(lease, |lease, old| lease.or_by(old.as_str(), MAX_TOKENS));
         lock.end();
         Some(lease)
     }
@@ -98,9 +101,13 @@ impl HeldLock for Held {
     }
 }
 
-/// Makes a guard of the data, if the lock is held by it still: it is extended for that.
+/// The most tokens that a lease names.
+const MAX_TOKENS: usize = 8;
+
+/// Makes a guard of the data, if the lock is held by it still: its token is exchanged for that.
 pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
-    let token = Token::parse(lease.token()).ok_or(ResumeError::Token)?;
+    let old = lease.tokens().map(Token::parse);
+    let old = old.collect::<Option<Vec<_>>>().ok_or(ResumeError::Token)?;
     let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
     let plan = engine.settings().plan(&request)?;
     if engine.registry.is_shut() {
@@ -109,8 +116,9 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     let runtime = engine.settings().runtime();
     let began = engine.settings().beginning(&*runtime, runtime.now());
     let now = began.now;
+    let token = Token::generate(&*runtime);
     let lock = Acquisition::new(&engine.nodes, &runtime, &plan, began, token);
-    let lock = Arc::new(lock);
+    let lock = Arc::new(lock.of_lease(old));
     if !mutant!(ShutdownForgetsResumed) {
         lock.register(&engine.registry);
     }
@@ -120,8 +128,6 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     }
     {
         let mut ledger = lock.ledger();
-        let all = NodeSet::all(lock.quorum().nodes());
-        ledger.take_over(all, NodeSet(lease.granted), now);
         let hold = lease.hold_at_least();
         if !hold.is_zero() {
             ledger.hold_until(now.saturating_add(hold));
@@ -132,20 +138,72 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
         }
     }
     if !mutant!(LeaseWithoutProof)
-        && let Err(error) = extend::resume(&lock).await
+        && let Err(error) = Resuming::run(&lock).await
     {
         // Nothing can resume it any more, so nothing else gives back what some nodes still have.
         if matches!(error, ExtendError::Lost) && !mutant!(LeaseLostLeavesKeys) {
             release::release_in_background(&lock);
         }
         // A shutdown releases whatever it finds under way.
-        return Err(match engine.registry.is_shut() {
-            true => ResumeError::ShutDown,
-            false => error.into(),
+        if engine.registry.is_shut() {
+            return Err(ResumeError::ShutDown);
+        }
+        return Err(match error {
+            ExtendError::Invalid(invalid) => ResumeError::Invalid(invalid),
+            ExtendError::Lost => ResumeError::Lost,
+            ExtendError::Unavailable { quorum, nodes } => {
+                let lease = match is_exchanged_nowhere(&nodes) {
+                    true => lease.clone(),
+                    false => lease.clone().or_by(token.as_str(), MAX_TOKENS),
+                };
+                // From now on it is for whoever has that lease.
+                release::leave_to_others(&lock);
+                lock.end();
+                let lease = Box::new(lease);
+                ResumeError::Unavailable {
+                    quorum,
+                    nodes,
+                    lease,
+                }
+            }
         });
     }
     if let Some(renewal) = plan.renewal {
         renew::start(engine, &lock, renewal);
     }
     Ok(LockGuard::new(Held::new(lock, plan.resource)))
+}
+
+/// Returns whether no node can have exchanged anything.
+fn is_exchanged_nowhere(nodes: &NodeReports) -> bool {
+    let mut votes = nodes.as_slice().iter().map(|report| &report.vote);
+    votes.all(|vote| match vote {
+        NodeVote::Refused => true,
+        NodeVote::Failed(error) => error.kind() == NodeErrorKind::NotSent,
+        _ => false,
+    })
+}
+
+/// A lock whose token is being exchanged. If it is dropped meanwhile, the nodes get the lease's token
+/// back, since nobody knows of the new one.
+struct Resuming(Option<Arc<Acquisition>>);
+
+impl Resuming {
+    async fn run(lock: &Arc<Acquisition>) -> Result<(), ExtendError> {
+        let mut resuming = Self(Some(Arc::clone(lock)));
+        let result = extend::resume(lock).await;
+        resuming.0 = None;
+        result
+    }
+}
+
+impl Drop for Resuming {
+    fn drop(&mut self) {
+        let Some(lock) = self.0.take() else { return };
+        // Otherwise a shutdown releases it.
+        if release::leave_to_others(&lock) {
+            lock.end();
+            extend::give_back(lock);
+        }
+    }
 }

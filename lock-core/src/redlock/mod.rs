@@ -158,18 +158,24 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// Makes a guard of a [`Lease`], which another guard became here or in another process. This
     /// extends the lock to its ttl, so it is certain that it is still held.
     ///
-    /// The new guard is extended automatically if this lock does so by default. Two guards of one
-    /// lease extend and release the same lock, so resume a lease only once.
+    /// A lease can be resumed once: each node exchanges its token for a new one, that of the guard. Of
+    /// several that resume one lease at the same moment, at most one gets a guard, and perhaps none; for
+    /// the others it is lost.
+    ///
+    /// The new guard is extended automatically if this lock does so by default.
     ///
     /// # Errors
     ///
-    /// [`ResumeError::Lost`] if the lock is no longer held, [`Unavailable`](ResumeError::Unavailable)
-    /// if too few nodes answered, [`Token`](ResumeError::Token) or [`Invalid`](ResumeError::Invalid)
+    /// [`ResumeError::Lost`] if the lock is no longer held by the lease,
+    /// [`Unavailable`](ResumeError::Unavailable) if too few nodes answered, with a lease to try again in
+    /// place of this one, [`Token`](ResumeError::Token) or [`Invalid`](ResumeError::Invalid)
     /// for a lease that is not one of a Redlock, [`ShutDown`](ResumeError::ShutDown) after a shutdown.
     ///
     /// # Cancel safety
     ///
-    /// After a dropped call the lease can be resumed again. The lock may have been extended.
+    /// After a dropped call the nodes get the old token back in the background, and the lease can be
+    /// resumed again. Until they have it, and where they do not answer, it may be called lost. The lock may
+    /// have been extended.
     pub async fn resume(&self, lease: &Lease) -> Result<LockGuard, ResumeError> {
         held::resume(&self.engine, lease).await
     }

@@ -12,6 +12,7 @@ use super::debts;
 use super::fanout::{FanOut, Operation, Rest};
 use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
 use crate::error::ReleaseError;
+use crate::node::Token;
 use crate::trace;
 
 pub(crate) async fn release(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
@@ -61,8 +62,16 @@ pub(crate) fn leave_to_others(lock: &Acquisition) -> bool {
 /// Adds a release at each of these nodes.
 pub(crate) fn add_releases(lock: &Arc<Acquisition>, nodes: NodeSet, calls: &mut Calls) {
     // One command for all nodes, so that backends encode it only once.
-    let command = lock.release_command();
+    let command = lock.release_command(lock.token);
     for node in nodes.iter() {
+        // First, so that an exchange that runs late finds nothing to exchange.
+        for (part, token) in lock.old_at(node).iter().enumerate() {
+            let command = lock.release_command(*token);
+            calls.push(Call {
+                part,
+                ..Call::of_lock(lock, node, Purpose::ReleaseOld, command)
+            });
+        }
         calls.push(Call::of_lock(lock, node, Purpose::Release, command.clone()));
     }
 }
@@ -88,6 +97,13 @@ pub(crate) fn settle(done: Done, calls: &mut Calls) {
             let answer = done.key_answer();
             lock.ledger().release_answered(done.node, &answer, now)
         }
+        Purpose::ReleaseOld => {
+            if done.key_answer().is_err() && !mutant!(DebtsForgotten) {
+                let until = lock.ledger().owed_until(now());
+                owe(lock, done.node, lock.old[done.part], until);
+            }
+            Follow::Nothing
+        }
         Purpose::Inspect => {
             let found = done.inspected().ok().flatten();
             let token = found.and_then(|found| found.token);
@@ -107,11 +123,13 @@ pub(crate) fn carry_out(follow: Follow, lock: &Arc<Acquisition>, node: usize, ca
     match follow {
         Follow::Nothing => {}
         Follow::Release => add_releases(lock, NodeSet::of(node), calls),
-        Follow::Owe { until } => {
-            trace::owed(&lock.nodes.all[node].label, lock.keys.first());
-            debts::owe(&lock.nodes, &lock.runtime, node, lock.debt(until));
-        }
+        Follow::Owe { until } => owe(lock, node, lock.token, until),
     }
+}
+
+fn owe(lock: &Acquisition, node: usize, token: Token, until: Duration) {
+    trace::owed(&lock.nodes.all[node].label, lock.keys.first());
+    debts::owe(&lock.nodes, &lock.runtime, node, lock.debt(token, until));
 }
 
 /// Waits until the release has a definite outcome, or is for the caller to begin.

@@ -14,7 +14,7 @@ use futures::stream::FuturesUnordered;
 use super::acquisition::Acquisition;
 use super::calls::{Call, Calls, Done, Probe};
 use super::engine::Engine;
-use super::extend::set_again;
+use super::extend::{exchange_again, set_again};
 use super::fanout::{FanOut, Operation, Rest};
 use super::node::Nodes;
 use super::protocol::{
@@ -300,6 +300,9 @@ impl Renewing {
             let counts = lock.ledger().extend_answered(node, answer, now);
             let vote = (answer != KeyAnswer::Ours || counts).then_some(answer);
             self.partly[node].votes[place] = vote;
+            if answer == KeyAnswer::Foreign {
+                exchange_again(lock, node, calls);
+            }
             if answer == KeyAnswer::Missing
                 && let Some(valid_until) = decided.filter(|until| !until.is_zero())
             {

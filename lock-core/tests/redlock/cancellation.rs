@@ -1,26 +1,9 @@
 //! Dropping a future at each of its awaits leaves nothing behind.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
-
 use lock_core::{DistributedLock, DistributedLockExt, LockRequest, ReleaseError};
 use lock_testkit::{Fault, MemoryNode};
 
 use crate::support::*;
-
-/// Polls a future at most `polls` times, then drops it; whether it was ready by then.
-async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    for _ in 0..polls {
-        let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
-        if let Poll::Ready(result) = polled {
-            return Some(result);
-        }
-        tokio::time::sleep(7 * MS).await;
-    }
-    None
-}
 
 /// Nodes that answer one after the other, so that a round has many awaits.
 fn slow_nodes() -> Vec<MemoryNode> {

@@ -2,8 +2,8 @@
 
 use lock_core::custom;
 use lock_core::{
-    DistributedLockExt, ExtendError, ForceReleaseError, Lease, LockRequest, ReleaseError,
-    ResumeError,
+    DistributedLockExt, ExtendError, ForceReleaseError, Lease, LockGuard, LockRequest,
+    ReleaseError, ResumeError,
 };
 use lock_testkit::{Fault, MemoryNode};
 use tokio::time::sleep;
@@ -18,6 +18,12 @@ async fn lease(nodes: &[MemoryNode]) -> Lease {
     let guard = locks(nodes).lock(request()).await.unwrap();
     settle().await;
     guard.into_lease().unwrap()
+}
+
+#[track_caller]
+fn assert_lost(resumed: Result<LockGuard, ResumeError>) {
+    let is_lost = matches!(resumed, Err(ResumeError::Lost));
+    assert!(is_lost, "{:?}", resumed.map(|_| ()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +43,10 @@ async fn a_lease_keeps_the_lock_and_another_process_goes_on_with_it() {
     let other = locks(&nodes);
     let read = lease.to_string().parse::<Lease>().unwrap();
     let guard = other.resume(&read).await.unwrap();
-    assert_eq!(guard.token(), lease.token());
+    assert_ne!(guard.token(), lease.token());
+    let token = Some(guard.token().as_bytes().to_vec());
+    settle().await;
+    assert!(nodes.iter().all(|node| node.get(KEY) == token));
     assert!(guard.remaining() > 9_800 * MS, "it is extended");
     assert!(other.try_lock(KEY).await.unwrap().is_none());
     guard.extend(20_000 * MS).await.unwrap();
@@ -98,27 +107,203 @@ async fn what_is_left_of_a_lock_whose_lease_is_lost_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_leaves_the_lease_as_it_was() {
+async fn a_lease_is_resumed_once() {
     let nodes = nodes(5);
     let lease = lease(&nodes).await;
-    let locks = locks(&nodes);
-    nodes[..3]
-        .iter()
-        .for_each(|node| node.set_fault(Fault::Refuse));
-    assert!(matches!(
-        locks.resume(&lease).await,
-        Err(ResumeError::Unavailable { .. })
-    ));
-    nodes[..3].iter().for_each(MemoryNode::heal);
+    let guard = locks(&nodes).resume(&lease).await.unwrap();
+    for _ in 0..2 {
+        assert_lost(locks(&nodes).resume(&lease).await);
+        settle().await;
+        assert_eq!(holding(&nodes, KEY).len(), 5, "it releases what it lost");
+    }
+    guard.extend(10_000 * MS).await.unwrap();
+    guard.release().await.unwrap();
     settle().await;
-    assert_eq!(holding(&nodes, KEY).len(), 5);
-    drop(locks.resume(&lease).await.unwrap());
+    assert_eq!(holding(&nodes, KEY), []);
+    assert_lost(locks(&nodes).resume(&lease).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_acquire_had_no_answer_does_not_count_for_who_resumes() {
+async fn of_many_that_resume_one_lease_at_once_at_most_one_wins() {
+    let mut wins = 0;
+    for seed in 0..50 {
+        let nodes = nodes(5);
+        let lease = lease(&nodes).await;
+        // Answers come in another order to each.
+        let resume = |number: u64| {
+            let (nodes, lease) = (nodes.clone(), lease.clone());
+            async move {
+                for (at, node) in nodes.iter().enumerate() {
+                    let delay = (seed * 7 + number * 3 + at as u64 * (number + 2)) % 5;
+                    node.set_fault(Fault::Delay(MS * u32::try_from(delay).unwrap()));
+                }
+                locks(&nodes).resume(&lease).await
+            }
+        };
+        let results = futures::future::join_all((0..3).map(resume)).await;
+        nodes.iter().for_each(MemoryNode::heal);
+        let mut guards = results.into_iter().filter_map(|result| match result {
+            Ok(guard) => Some(guard),
+            lost => {
+                assert_lost(lost);
+                None
+            }
+        });
+        let (guard, other) = (guards.next(), guards.next());
+        assert!(other.is_none(), "seed {seed}");
+        sleep(50 * MS).await;
+        if let Some(guard) = guard {
+            wins += 1;
+            guard.extend(10_000 * MS).await.unwrap();
+            assert!(locks(&nodes).try_lock(KEY).await.unwrap().is_none());
+            guard.release().await.unwrap();
+            settle().await;
+        }
+        assert_eq!(holding(&nodes, KEY), [], "seed {seed}");
+    }
+    assert!(wins > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_gives_a_lease_to_try_again() {
+    for fault in [Fault::Refuse, Fault::Hang, Fault::LoseReply] {
+        let nodes = nodes(5);
+        let mut lease = lease(&nodes).await;
+        let locks = locks(&nodes);
+        for _ in 0..3 {
+            nodes[1..4]
+                .iter()
+                .for_each(|node| node.set_fault(fault.clone()));
+            let Err(ResumeError::Unavailable { lease: again, .. }) = locks.resume(&lease).await
+            else {
+                panic!("{fault:?}");
+            };
+            nodes.iter().for_each(MemoryNode::heal);
+            assert_eq!(again.token(), lease.token());
+            lease = again.to_string().parse().unwrap();
+        }
+        assert_eq!(lease.tokens().count(), 4, "{fault:?}");
+        settle().await;
+        assert_eq!(holding(&nodes, KEY).len(), 5);
+        let guard = locks.resume(&lease).await.unwrap();
+        guard.release().await.unwrap();
+        settle().await;
+        assert_eq!(holding(&nodes, KEY), [], "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_stays_as_it_was_if_no_node_can_have_exchanged_it() {
     let nodes = nodes(5);
-    // Two have the key, but nobody has heard of it, so it may vanish again.
+    let lease = lease(&nodes).await;
+    nodes.iter().for_each(|node| node.set_fault(Fault::Refuse));
+    let Err(ResumeError::Unavailable { lease: again, .. }) = locks(&nodes).resume(&lease).await
+    else {
+        panic!("nobody answered");
+    };
+    assert_eq!(*again, lease);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_answers_late_ends_with_the_new_token() {
+    let nodes = nodes(5);
+    let lease = lease(&nodes).await;
+    nodes[4].set_fault(Fault::Delay(500 * MS));
+    nodes[3].set_fault(Fault::Refuse);
+    let locks = locks(&nodes);
+    let guard = locks.resume(&lease).await.unwrap();
+    nodes.iter().for_each(MemoryNode::heal);
+    sleep(600 * MS).await;
+    let token = Some(guard.token().as_bytes().to_vec());
+    assert_eq!(nodes[4].get(KEY), token);
+    assert_ne!(nodes[3].get(KEY), token, "it did not get the command");
+    guard.extend(10_000 * MS).await.unwrap();
+    settle().await;
+    assert_eq!(nodes[3].get(KEY), token);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_automatic_extension_exchanges_what_was_not_reached_before() {
+    let nodes = nodes(5);
+    let lease = lease(&nodes).await;
+    nodes[3].set_fault(Fault::Refuse);
+    let locks = builder(&nodes).auto_extend(true).build().unwrap();
+    let guard = locks.resume(&lease).await.unwrap();
+    nodes[3].heal();
+    sleep(5_000 * MS).await;
+    let token = Some(guard.token().as_bytes().to_vec());
+    assert!(nodes.iter().all(|node| node.get(KEY) == token));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_leaves_no_old_token_behind() {
+    for fault in [Fault::Refuse, Fault::Hang, Fault::Delay(300 * MS)] {
+        let nodes = nodes(5);
+        let lease = lease(&nodes).await;
+        nodes[3..]
+            .iter()
+            .for_each(|node| node.set_fault(fault.clone()));
+        let locks = locks(&nodes);
+        let guard = locks.resume(&lease).await.unwrap();
+        guard.release().await.unwrap();
+        sleep(400 * MS).await;
+        nodes.iter().for_each(MemoryNode::heal);
+        sleep(2_000 * MS).await;
+        assert_eq!(holding(&nodes, KEY), [], "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_exchanged_is_known_to_the_next_lease() {
+    let nodes = nodes(5);
+    let lease = lease(&nodes).await;
+    nodes[3..]
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Refuse));
+    let guard = locks(&nodes).resume(&lease).await.unwrap();
+    let next = guard.into_lease().unwrap();
+    assert_eq!(next.tokens().count(), 2);
+    nodes.iter().for_each(MemoryNode::heal);
+    nodes[..2]
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Hang));
+    let guard = locks(&nodes).resume(&next).await.unwrap();
+    nodes.iter().for_each(MemoryNode::heal);
+    guard.release().await.unwrap();
+    sleep(200 * MS).await;
+    assert_eq!(holding(&nodes, KEY), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resume_dropped_at_any_await_leaves_the_lease_as_it_was() {
+    for delays in [[10; 5], [5, 15, 25, 35, 45], [0, 0, 20, 20, 20]] {
+        for polls in 0.. {
+            let nodes = nodes(5);
+            let lease = lease(&nodes).await;
+            let locks = locks(&nodes);
+            for (node, delay) in nodes.iter().zip(delays) {
+                node.set_fault(Fault::Delay(MS * delay));
+            }
+            if let Some(guard) = drop_after(polls, locks.resume(&lease)).await {
+                drop(guard.unwrap());
+                break;
+            }
+            sleep(100 * MS).await;
+            let token = Some(lease.token().as_bytes().to_vec());
+            assert!(nodes.iter().all(|node| node.get(KEY) == token), "{polls}");
+            assert!(nodes[0].pttl(KEY) > 9_500, "that of the exchange");
+            let guard = locks.resume(&lease).await.unwrap();
+            guard.release().await.unwrap();
+            sleep(100 * MS).await;
+            assert_eq!(holding(&nodes, KEY), [], "{polls}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_acquire_had_no_answer_counts_when_it_is_exchanged() {
+    let nodes = nodes(5);
+    // Two have the key, but nobody has heard of it. A release behind the acquire names the old token.
     nodes[..2]
         .iter()
         .for_each(|node| node.set_fault(Fault::LoseReply));
@@ -126,11 +311,8 @@ async fn a_key_whose_acquire_had_no_answer_does_not_count_for_who_resumes() {
     nodes.iter().for_each(MemoryNode::heal);
     // One of those that are known to have it has forgotten it.
     nodes[4].forget();
-    let locks = locks(&nodes);
-    assert!(matches!(
-        locks.resume(&lease).await,
-        Err(ResumeError::Unavailable { .. })
-    ));
+    let guard = locks(&nodes).resume(&lease).await.unwrap();
+    guard.extend(10_000 * MS).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

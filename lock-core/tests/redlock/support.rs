@@ -1,5 +1,8 @@
 //! What the tests share.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use lock_core::runtime::ambient;
@@ -55,4 +58,17 @@ pub(crate) async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
     let started = Instant::now();
     let result = future.await;
     (result, started.elapsed())
+}
+
+/// Polls a future at most `polls` times, then drops it; whether it was ready by then.
+pub(crate) async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        if let Poll::Ready(result) = polled {
+            return Some(result);
+        }
+        tokio::time::sleep(7 * MS).await;
+    }
+    None
 }

@@ -13,7 +13,7 @@ pub struct Calls {
     pub acquire: u64,
     /// [`Operation::Acquire`] by a script, which reports the holder.
     pub acquire_or_report: u64,
-    /// [`Operation::Extend`].
+    /// [`Operation::Extend`] and [`Operation::Exchange`], which extends too.
     pub extend: u64,
     /// [`Operation::Release`].
     pub release: u64,
@@ -32,7 +32,7 @@ impl Calls {
         let kind = match operation {
             Operation::Acquire { .. } if operation.script_name().is_none() => &mut self.acquire,
             Operation::Acquire { .. } => &mut self.acquire_or_report,
-            Operation::Extend { .. } => &mut self.extend,
+            Operation::Extend { .. } | Operation::Exchange { .. } => &mut self.extend,
             Operation::Release { .. } => &mut self.release,
             _ => &mut self.other,
         };

@@ -108,6 +108,17 @@ impl Keyspace {
                 let extended = entries.iter().map(|entry| self.extend(entry, at));
                 Ok(Reply::Array(extended.map(Reply::Int).collect()))
             }
+            Operation::Exchange {
+                keys,
+                old,
+                new,
+                ttl,
+            } => {
+                let wanted = at + ttl.as_duration();
+                let exchange = |key| Reply::Int(self.exchange(key, old, new, wanted, at));
+                let keys = keys.as_slice().iter();
+                Ok(Reply::Array(keys.map(exchange).collect()))
+            }
             Operation::Release { keys, token, keep } => {
                 let mut release = |key: &Arc<[u8]>| Reply::Int(self.release(key, token, *keep, at));
                 Ok(match keys {
@@ -170,6 +181,28 @@ impl Keyspace {
         if held.expires_at.is_none_or(|present| present < wanted) {
             held.expires_at = Some(wanted);
         }
+        1
+    }
+
+    fn exchange(
+        &mut self,
+        key: &Arc<[u8]>,
+        old: &[Token],
+        new: &Token,
+        wanted: Duration,
+        at: Duration,
+    ) -> i64 {
+        let Some(held) = self.live(key, at) else {
+            return 0;
+        };
+        let is_ours = held.value.is(new) || old.iter().any(|old| held.value.is(old));
+        if !is_ours && !mutant!(LeaseResumedTwice) {
+            return -1;
+        }
+        let expires_at = held
+            .expires_at
+            .map_or(wanted, |present| present.max(wanted));
+        self.set_token(key, new, expires_at, at);
         1
     }
 

@@ -8,7 +8,7 @@ use lock_core::node::{Command, NodeError, NodeErrorKind, Operation, Reply};
 use super::coverage::Mark;
 use super::ledger::Vote;
 use super::network::EndpointId;
-use super::operation::{has_source, is_acquire, is_release, locks_of};
+use super::operation::{has_source, is_acquire, is_exchanged, is_release, locks_of};
 use super::world::World;
 
 /// A node that had less time than this is not suspect when it did not answer.
@@ -194,6 +194,11 @@ impl World {
                 node.voted_at = now;
                 node.is_late = vote == Vote::Granted && node.releases > 0;
                 node.is_doubtful |= vote == Vote::Failed;
+            } else if result
+                .as_ref()
+                .is_ok_and(|reply| is_exchanged(operation, reply))
+            {
+                (node.vote, node.voted_at) = (Vote::Granted, now);
             } else if is_release(operation) {
                 let was_owed = std::mem::replace(&mut node.is_owed, vote == Vote::Failed);
                 if was_owed && vote != Vote::Failed {

@@ -97,6 +97,8 @@ marks! {
     LostNotOurs: "losses told before that", SOON;
     /// A lock was handed over.
     HandedOver: "locks handed over", SOON;
+    /// A lease was given to two clients.
+    LeaseShared: "leases given to two", SOON;
     /// A lock that was handed over was resumed.
     Resumed: "leases resumed", SOON;
     /// A lease came too late.

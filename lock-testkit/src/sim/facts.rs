@@ -108,6 +108,16 @@ impl KeyFacts {
                 }
                 effect
             }
+            Operation::Exchange { keys, new, ttl, .. } => {
+                let Reply::Array(codes) = reply else {
+                    return Effect::Nothing;
+                };
+                let exchanged = keys.as_slice().iter().zip(codes);
+                let exchanged = exchanged.filter(|(_, code)| **code == Reply::Int(1));
+                let effects =
+                    exchanged.map(|(key, _)| self.note_exchange(key, *new, ttl.as_duration(), now));
+                effects.last().unwrap_or(Effect::Nothing)
+            }
             Operation::Release { keys, keep, .. } => {
                 let codes = match reply {
                     Reply::Array(codes) => &codes[..],
@@ -122,6 +132,22 @@ impl KeyFacts {
                 self.note_release(key, Duration::ZERO)
             }
             _ => Effect::Nothing,
+        }
+    }
+
+    fn note_exchange(&mut self, key: &[u8], new: Token, ttl: Duration, now: Duration) -> Effect {
+        let Some(fact) = self.0.get_mut(key) else {
+            return Effect::Nothing;
+        };
+        // A ghost remains one: the exchange may have come as late as the command that set it.
+        let is_new = fact.token != new;
+        fact.token = new;
+        if fact.refreshed_at + fact.ttl < now + ttl {
+            (fact.refreshed_at, fact.ttl) = (now, ttl);
+        }
+        match is_new {
+            true => Effect::Set,
+            false => Effect::Extended,
         }
     }
 

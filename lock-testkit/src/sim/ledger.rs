@@ -62,6 +62,10 @@ pub(crate) struct AttemptFacts {
     pub(crate) leased_until: Option<Duration>,
     /// A quorum of nodes has confirmed its release.
     pub(crate) is_released: bool,
+    /// A client has resumed its lease.
+    pub(crate) is_resumed: bool,
+    /// Several clients have its lease.
+    pub(crate) is_shared: bool,
 }
 
 impl AttemptFacts {
@@ -241,6 +245,8 @@ impl Ledger {
                 extends_until: None,
                 leased_until: None,
                 is_released: false,
+                is_resumed: false,
+                is_shared: false,
             });
         }
         &mut self.attempts[index]

@@ -156,12 +156,32 @@ impl World {
     }
 
     /// Records that the guard became a lease.
-    pub(crate) fn hand_over(&mut self, holds: &Range<usize>) {
+    pub(crate) fn hand_over(&mut self, holds: &Range<usize>, lease: &Lease) {
         let hold = self.ledger.holds[holds.start].clone();
         self.mark(Mark::HandedOver);
+        self.abandon(lease, 0);
         if let Some(attempt) = hold.token.and_then(|token| self.ledger.known(&token)) {
-            attempt.owner = None;
             attempt.leased_until = Some(hold.believed_until);
+        }
+    }
+
+    /// Records that nobody has to see to the keys that the lease names by these tokens: perhaps nobody
+    /// comes with it.
+    fn abandon(&mut self, lease: &Lease, first: usize) {
+        for token in lease.tokens().skip(first) {
+            let token = self.ledger.attempt_of(token).map(|it| it.token);
+            if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
+                attempt.owner = None;
+            }
+        }
+    }
+
+    /// Records that the lease is given to several clients.
+    pub(crate) fn share(&mut self, lease: &Lease) {
+        self.mark(Mark::LeaseShared);
+        let token = self.ledger.attempt_of(lease.token()).map(|it| it.token);
+        if let Some(attempt) = token.and_then(|token| self.ledger.known(&token)) {
+            attempt.is_shared = true;
         }
     }
 
@@ -193,14 +213,15 @@ impl World {
         let Some(attempt) = self.ledger.known(&before.token) else {
             return;
         };
-        let was_released = before.is_released;
-        match result {
-            Ok(_) => attempt.owner = Some(client),
-            Err(ResumeError::Lost) => {
-                attempt.ended_at = Some(now);
-                attempt.owner = Some(client);
-            }
-            Err(_) => attempt.ended_at = Some(now),
+        let was_resumed = attempt.is_resumed;
+        let is_gone = attempt.is_released || was_resumed || attempt.is_shared;
+        attempt.ended_at = Some(now);
+        if matches!(result, Ok(_) | Err(ResumeError::Lost)) {
+            attempt.owner = Some(client);
+        }
+        attempt.is_resumed |= result.is_ok();
+        if let Err(ResumeError::Unavailable { lease, .. }) = result {
+            self.abandon(lease, 1);
         }
         self.mark(match result {
             Ok(_) => Mark::Resumed,
@@ -216,10 +237,10 @@ impl World {
         }
         let is_in_time = before.leased_until.is_some_and(|until| now < until);
         match result {
-            Ok(_) if was_released => {
-                self.wrong("handing", client, "it resumed a lock that was released");
+            Ok(_) if was_resumed => {
+                self.wrong("handing", client, "it resumed a lease for the second time");
             }
-            Err(ResumeError::Lost) if is_in_time && !was_released => {
+            Err(ResumeError::Lost) if is_in_time && !is_gone => {
                 self.wrong("handing", client, "it came in time, and the lock was gone");
             }
             _ => {}

@@ -89,9 +89,6 @@ const PAIRING: Bias = Bias::Workload("pairing");
 const HANDING: Bias = Bias::Workload("handing");
 const SHUTTING: Bias = Bias::Workload("shutting");
 
-/// Locks that are handed over while commands that set their keys are under way.
-const HANDING_DOUBTS: Bias = Bias::Faults("handing", &[FaultKind::Lag, FaultKind::LoseRequests]);
-
 /// Nodes that cannot be reached from the beginning on, and others that miss an extension.
 const CONNECTING: Bias = Bias::Faults("renewing", &[FaultKind::Partition, FaultKind::LoseReplies]);
 
@@ -144,8 +141,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("several-partly-released", "leftovers", Bias::None),
     mutant("several-partly-checked", "exclusion", Bias::None),
     mutant("several-in-any-order", "liveness", PAIRING),
-    mutant("lease-without-proof", "belief", Bias::None),
-    mutant("lease-doubtful-keys-vote", "belief", HANDING_DOUBTS),
+    mutant("lease-without-proof", "exclusion", Bias::None),
+    mutant("lease-resumed-twice", "handing", Bias::None),
     mutant("lease-released-on-drop", "handing", Bias::None),
     mutant("lease-lost-leaves-keys", "leftovers", HANDING),
     mutant("shutdown-forgets-dropped", "shutdown", SHUTTING),

@@ -53,6 +53,10 @@ impl ServerFault {
                 let held = held.collect::<Vec<_>>();
                 held.contains(&None) && held.into_iter().flatten().all(is_ours)
             }
+            (_, Operation::Exchange { keys, old, new, .. }) => {
+                let mut keys = keys.as_slice().iter();
+                keys.any(|key| holds(key, new) || old.iter().any(|old| holds(key, old)))
+            }
             (Self::Oom, _) | (_, Operation::Inspect { .. }) => false,
             (_, Operation::Extend { entries }) => {
                 entries.iter().any(|entry| holds(&entry.key, &entry.token))

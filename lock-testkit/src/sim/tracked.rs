@@ -188,8 +188,8 @@ impl TrackedGuard {
         let lease = Arc::into_inner(guard)?.into_lease();
         let client = &belief.client;
         client.note(|| format!("hands over: {}", lease.is_some()));
-        if lease.is_some() {
-            client.shared.world().hand_over(&belief.holds);
+        if let Some(lease) = &lease {
+            client.shared.world().hand_over(&belief.holds, lease);
         }
         lease
     }

@@ -11,7 +11,9 @@ pub(crate) fn altered(bug: Bug, operation: &Operation) -> Operation {
     let altered = |key: &Arc<[u8]>| Arc::from(altered_key(bug, key));
     let mut operation = operation.clone();
     match &mut operation {
-        Operation::Acquire { keys, .. } | Operation::Release { keys, .. } => {
+        Operation::Acquire { keys, .. }
+        | Operation::Exchange { keys, .. }
+        | Operation::Release { keys, .. } => {
             *keys = match &*keys {
                 Keys::One(key) => Keys::One(altered(key)),
                 Keys::Several(keys) => Keys::Several(keys.iter().map(altered).collect()),

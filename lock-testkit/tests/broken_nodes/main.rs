@@ -6,6 +6,7 @@
 mod acquiring;
 mod bed;
 mod concurrency;
+mod exchanging;
 mod extending;
 mod forms;
 mod inspecting;

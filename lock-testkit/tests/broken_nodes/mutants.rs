@@ -99,6 +99,15 @@ mutants! {
         an_extension_of_nothing_is_answered_with_nothing,
         every_reply_has_the_form_that_the_docs_name;
 
+    // Exchanges.
+    ExchangeExtendsAlone an_exchange_that_extends_alone:
+        an_exchange_gives_a_key_the_new_token_and_extends_it;
+    ExchangeShortens an_exchange_that_shortens: an_exchange_never_shortens_a_life;
+    ExchangesTheKeyOfAnother an_exchange_of_anothers_key:
+        an_exchange_leaves_what_has_another_value_alone;
+    ExchangesTheFirstAlone an_exchange_of_the_first_alone:
+        an_exchange_of_several_answers_for_each_in_order;
+
     // Releases.
     ReleasesWithoutComparing a_plain_del:
         a_release_leaves_the_key_of_another_alone, a_release_leaves_a_key_of_another_type_alone,
@@ -281,7 +290,8 @@ mutants! {
     ErrorsAreRefusals errors_as_refusals:
         an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error,
         an_error_inside_a_script_for_several_is_an_error, several_that_may_not_be_set_are_an_error,
-        an_error_inside_an_inspection_or_a_removal_is_an_error;
+        an_error_inside_an_inspection_or_a_removal_is_an_error,
+        an_exchange_that_may_not_set_is_an_error;
     RefusalsAreErrors refusals_as_errors:
         a_taken_key_is_refused_and_left_alone, of_100_acquires_at_once_one_wins;
     ScriptRefusalsAreErrors refusals_of_scripts_as_errors:

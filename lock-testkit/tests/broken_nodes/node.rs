@@ -13,7 +13,8 @@ use lock_testkit::conformance::node::{Entry, NodeBed};
 
 use crate::mutants::Bug;
 use crate::{
-    acquiring, concurrency, extending, forms, inspecting, keys, releasing, scripts, several,
+    acquiring, concurrency, exchanging, extending, forms, inspecting, keys, releasing, scripts,
+    several,
 };
 
 pub(crate) type Answer = Result<Reply, NodeError>;
@@ -82,6 +83,10 @@ impl BrokenNode {
                 Keys::One(key) => acquiring::set(self, key, *token, *ttl).await,
             },
             Operation::Extend { entries } => extending::extend(self, entries).await,
+            Operation::Exchange { keys, new, ttl, .. } => {
+                let (ttl, well) = (ttl.as_duration(), operation.clone());
+                exchanging::exchange(self, keys, *new, ttl, well).await
+            }
             Operation::Release { keys, token, keep } => match keys {
                 Keys::One(key) => releasing::release(self, key, *token, *keep).await,
                 Keys::Several(keys) => several::release(self, keys, *token, *keep).await,

@@ -88,6 +88,11 @@ fn each_line_of_the_extend_script_is_needed() {
 }
 
 #[test]
+fn each_line_of_the_exchange_script_is_needed() {
+    assert_each_line_is_needed("exchange");
+}
+
+#[test]
 fn each_line_of_the_release_script_is_needed() {
     assert_each_line_is_needed("release");
 }

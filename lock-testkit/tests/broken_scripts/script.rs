@@ -16,7 +16,7 @@ pub(crate) struct Script {
 }
 
 /// One operation for each script.
-fn operations() -> [Operation; 7] {
+fn operations() -> [Operation; 8] {
     let key: Arc<[u8]> = Arc::from(*b"k");
     let one = Keys::One(Arc::clone(&key));
     let several = Keys::Several(Arc::new([Arc::clone(&key)]));
@@ -36,6 +36,12 @@ fn operations() -> [Operation; 7] {
         release(several),
         Operation::Extend {
             entries: Arc::new([]),
+        },
+        Operation::Exchange {
+            keys: Keys::One(Arc::clone(&key)),
+            old: Arc::new([]),
+            new: token,
+            ttl,
         },
         Operation::Inspect {
             key: Arc::clone(&key),

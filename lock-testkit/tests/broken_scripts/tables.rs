@@ -30,6 +30,18 @@ pub(crate) const CHECKS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "exchange",
+        &[
+            "an_exchange_gives_a_key_the_new_token_and_extends_it",
+            "an_exchange_never_shortens_a_life",
+            "an_exchange_leaves_what_has_another_value_alone",
+            "an_exchange_of_several_answers_for_each_in_order",
+            "an_exchange_that_may_not_set_is_an_error",
+            "an_error_inside_a_script_is_an_error",
+            "every_reply_has_the_form_that_the_docs_name",
+        ],
+    ),
+    (
         "release",
         &[
             "a_release_deletes_its_own_key",
@@ -151,6 +163,42 @@ pub(crate) const CHANGES: &[(&str, &str, &str, &str)] = &[
         "'PEXPIRE', key, ttl",
         "'EXPIRE', key, math.floor(ttl / 1000)",
         "extensions_are_exact_to_the_millisecond",
+    ),
+    (
+        "exchange",
+        "j = 3",
+        "j = 1",
+        "an_exchange_leaves_what_has_another_value_alone",
+    ),
+    (
+        "exchange",
+        "j = 3",
+        "j = 4",
+        "an_exchange_gives_a_key_the_new_token_and_extends_it",
+    ),
+    (
+        "exchange",
+        "held_by == ARGV[1]",
+        "false",
+        "an_exchange_gives_a_key_the_new_token_and_extends_it",
+    ),
+    (
+        "exchange",
+        "math.max(redis.call('PTTL', key), tonumber(ARGV[2]))",
+        "ARGV[2]",
+        "an_exchange_never_shortens_a_life",
+    ),
+    (
+        "exchange",
+        ", 'PX', ttl",
+        "",
+        "an_exchange_gives_a_key_the_new_token_and_extends_it",
+    ),
+    (
+        "exchange",
+        "pcall('GET'",
+        "call('GET'",
+        "an_exchange_leaves_what_has_another_value_alone",
     ),
     (
         "release",

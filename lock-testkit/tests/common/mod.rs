@@ -70,6 +70,15 @@ pub(crate) fn extend(entries: &[(&str, Token, u64)]) -> Command {
     })
 }
 
+pub(crate) fn exchange(keys: &[&str], old: &[Token], new: Token, ttl_in_millis: u64) -> Command {
+    Command::from(Operation::Exchange {
+        keys: several(keys),
+        old: old.into(),
+        new,
+        ttl: ttl(ttl_in_millis),
+    })
+}
+
 pub(crate) fn release(key: &str, token: Token) -> Command {
     release_keeping(key, token, Duration::ZERO)
 }

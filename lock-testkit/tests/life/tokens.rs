@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use lock_core::{AcquireError, DistributedLockExt, LockRequest};
+use futures::future::join_all;
+use lock_core::{AcquireError, DistributedLockExt, LockRequest, ResumeError};
 
 use super::process::OtherProcess;
 use super::support::*;
@@ -53,4 +54,41 @@ async fn a_lock_that_is_taken_twice_by_one_task_is_contended_and_stays_held() {
     assert!(guard.is_valid());
     released(&guard).await.unwrap();
     until("released", LONG, || keys(&servers) == 0).await;
+}
+
+/// C73.
+#[apply(async_test!)]
+async fn a_lease_that_several_resume_is_one_guard_at_most() {
+    let servers = servers(3);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(locks(&servers).await);
+    }
+    let mut wins = 0;
+    for _ in 0..20 {
+        let request = LockRequest::new(KEY).ttl(60 * SECOND).max_wait(LONG);
+        let guard = all[0].lock(request).await.unwrap();
+        granted_everywhere(&guard).await;
+        let lease = guard.into_lease().unwrap();
+        let resumed = join_all(all.iter().map(|locks| locks.resume(&lease))).await;
+        let mut guards = Vec::new();
+        for result in resumed {
+            match result {
+                Ok(guard) => guards.push(guard),
+                Err(ResumeError::Lost | ResumeError::Unavailable { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(guards.len() < 2, "two guards of one lease");
+        if let Some(guard) = guards.pop() {
+            wins += 1;
+            let again = all[1].resume(&lease).await;
+            assert!(matches!(again, Err(ResumeError::Lost)), "it was used up");
+            refused(&all[2], LockRequest::new(KEY)).await;
+            guard.extend(60 * SECOND).await.unwrap();
+            released(&guard).await.unwrap();
+        }
+        until("released", LONG, || keys(&servers) == 0).await;
+    }
+    assert!(wins > 0);
 }

@@ -78,19 +78,10 @@ impl Ledger {
         }
     }
 
-    /// Goes on with the lock of a lease. Its key may be at all nodes. Those that had not granted it
-    /// when the lease was made may not have answered by then.
-    pub(crate) fn take_over(&mut self, all: NodeSet, granted: NodeSet, now: Duration) {
+    /// Goes on with the lock of a lease. Its key may be at all nodes. Whoever set it there, no release
+    /// that is under way names the token that it is exchanged for: an exchanged key counts at once.
+    pub(crate) fn take_over(&mut self, all: NodeSet) {
         self.touched = all;
-        self.granted = match mutant!(LeaseDoubtfulKeysVote) {
-            true => all,
-            false => granted,
-        };
-        if self.granted != all {
-            let others = all.iter().filter(|node| !granted.contains(*node));
-            self.doubtful = others.fold(NodeSet::default(), NodeSet::with);
-            self.unsettle(now);
-        }
     }
 
     /// A command that may set the key is about to be sent. Returns whether it may be: not once
@@ -185,6 +176,11 @@ impl Ledger {
         counts
     }
 
+    /// A release without a definite answer is sent again until then, when its key has expired.
+    pub(crate) fn owed_until(&self, now: Duration) -> Duration {
+        now.saturating_add(self.longest_ttl)
+    }
+
     /// A node answered a release, or failed to. A release without a definite answer is sent again
     /// until it has one, or the key has expired.
     pub(crate) fn release_answered(
@@ -210,7 +206,7 @@ impl Ledger {
             Err(_) => {
                 self.owed = self.owed.with(node);
                 Follow::Owe {
-                    until: now().saturating_add(self.longest_ttl),
+                    until: self.owed_until(now()),
                 }
             }
         }

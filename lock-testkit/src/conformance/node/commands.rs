@@ -78,6 +78,28 @@ pub(crate) fn extend_all<'a>(
     })
 }
 
+pub(crate) fn exchange(key: impl AsRef<[u8]>, old: &[Token], new: Token, ttl: Duration) -> Command {
+    exchange_keys(one(key), old, new, ttl)
+}
+
+pub(crate) fn exchange_all<K: AsRef<[u8]>>(
+    keys: &[K],
+    old: &[Token],
+    new: Token,
+    ttl: Duration,
+) -> Command {
+    exchange_keys(several(keys), old, new, ttl)
+}
+
+fn exchange_keys(keys: Keys, old: &[Token], new: Token, ttl: Duration) -> Command {
+    Command::from(Operation::Exchange {
+        keys,
+        old: old.into(),
+        new,
+        ttl: ttl_of(ttl),
+    })
+}
+
 pub(crate) fn release(key: impl AsRef<[u8]>, token: Token) -> Command {
     release_keeping(key, token, Duration::ZERO)
 }

@@ -72,9 +72,7 @@ fn overlaps<'l>(
     for hold in holds {
         match longest {
             Some(earlier) if earlier.key == hold.key => {
-                // Guards of one lease are one holder.
-                let is_same = hold.token.is_some() && hold.token == earlier.token;
-                if !is_same && hold.acquired_at < earlier.end() && hold.acquired_at < hold.end() {
+                if hold.acquired_at < earlier.end() && hold.acquired_at < hold.end() {
                     found(plan, ledger, earlier, hold);
                 }
                 if hold.end() > earlier.end() {

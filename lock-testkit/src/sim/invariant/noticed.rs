@@ -50,8 +50,8 @@ pub(super) const NOTICED: [Noticed; 10] = [
     },
     Noticed {
         name: "handing",
-        about: "a lock that was handed over is there for a client that comes in time, and for none \
-                once it was released",
+        about: "a lock that was handed over is there for a client that comes in time, and for one \
+                alone",
     },
     Noticed {
         name: "shutdown",

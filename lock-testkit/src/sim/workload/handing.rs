@@ -62,18 +62,26 @@ fn hand_on(
         return;
     };
     let next = chance.pick(clients).unwrap_or(client).clone();
+    let is_shared = chance.happens(0.2);
     let text = lease.to_string();
     if chance.happens(0.1) {
         return;
     }
-    let going_on = Going {
-        clients: clients.to_vec(),
-        client: next.clone(),
-        plan: plan.clone(),
-        chance: chance.fork(),
-        hops,
+    let mut go = |client: SimClient| {
+        let going_on = Going {
+            clients: clients.to_vec(),
+            client: client.clone(),
+            plan: plan.clone(),
+            chance: chance.fork(),
+            hops,
+        };
+        client.spawn(going_on.on(text.clone()));
     };
-    next.spawn(going_on.on(text));
+    go(next);
+    if is_shared {
+        client.shared.world().share(&lease);
+        go(client.clone());
+    }
 }
 
 /// A client that resumes locks.
@@ -101,7 +109,7 @@ impl Going {
                 way
             };
             self.client.sleep(way).await;
-            let Some(resumed) = self.resume(&lease).await else {
+            let Some(resumed) = self.resume(lease.clone()).await else {
                 return;
             };
             self.client.sleep(work(&self.plan, &mut self.chance)).await;
@@ -127,11 +135,11 @@ impl Going {
     }
 
     /// Tries again while nodes fail.
-    async fn resume(&mut self, lease: &Lease) -> Option<TrackedGuard> {
+    async fn resume(&mut self, mut lease: Lease) -> Option<TrackedGuard> {
         for _ in 0..3 {
-            match self.client.resume(lease).await? {
+            match self.client.resume(&lease).await? {
                 Ok(tracked) => return Some(tracked),
-                Err(lock_core::ResumeError::Unavailable { .. }) => {}
+                Err(lock_core::ResumeError::Unavailable { lease: again, .. }) => lease = *again,
                 Err(_) => return None,
             }
             self.client.sleep(self.plan.node_timeout()).await;

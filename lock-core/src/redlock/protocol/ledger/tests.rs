@@ -196,20 +196,16 @@ fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
 #[test]
 fn a_key_that_was_set_again_counts_when_the_doubtful_command_before_is_settled() {
     let (yes, granted) = (KeyAnswer::Ours, Ok(AcquireAnswer::Granted));
-    let mut acquired = asked(false);
-    acquired.acquire_answered(0, &granted, at_zero);
-    acquired.acquire_answered(1, &granted, at_zero);
-    acquired.acquire_answered(2, &broken(), at_zero);
-    acquired.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
-    let mut resumed = Ledger::new(false, TTL, Moment::default());
-    resumed.take_over(NodeSet::all(3), set(&[0, 1]), Duration::ZERO);
-    for mut ledger in [acquired, resumed] {
-        ledger.extend_answered(2, KeyAnswer::Missing, MS);
-        ledger.heals(MS);
-        ledger.acquire_answered(2, &granted, || 2 * MS);
-        assert!(!ledger.extend_answered(2, yes, UNSETTLED));
-        assert!(ledger.extend_answered(2, yes, UNSETTLED + MS));
-    }
+    let mut ledger = asked(false);
+    ledger.acquire_answered(0, &granted, at_zero);
+    ledger.acquire_answered(1, &granted, at_zero);
+    ledger.acquire_answered(2, &broken(), at_zero);
+    ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    ledger.extend_answered(2, KeyAnswer::Missing, MS);
+    ledger.heals(MS);
+    ledger.acquire_answered(2, &granted, || 2 * MS);
+    assert!(!ledger.extend_answered(2, yes, UNSETTLED));
+    assert!(ledger.extend_answered(2, yes, UNSETTLED + MS));
 }
 
 #[test]
@@ -224,12 +220,18 @@ fn a_win_before_all_answers_leaves_the_others_unsettled() {
 }
 
 #[test]
-fn a_lease_counts_where_it_was_granted_and_may_be_anywhere() {
+fn a_lease_may_be_anywhere_and_counts_where_it_was_exchanged() {
     let mut ledger = Ledger::new(false, TTL, Moment::default());
-    ledger.take_over(NodeSet::all(3), set(&[0, 1]), MS);
+    ledger.take_over(NodeSet::all(3));
     assert_eq!(ledger.touched(), NodeSet::all(3));
+    assert_eq!(ledger.granted(), NodeSet::EMPTY);
     assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
-    assert!(!ledger.extend_answered(2, KeyAnswer::Ours, MS));
+    assert!(!ledger.extend_answered(1, KeyAnswer::Foreign, MS));
+    assert_eq!(ledger.granted(), set(&[0]));
+    // What is set again may vanish again.
+    ledger.heals(MS);
+    assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
+    assert!(!ledger.extend_answered(1, KeyAnswer::Ours, MS));
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(super) mod concurrency;
 pub(super) mod connections;
 pub(super) mod cutting;
 pub(super) mod denials;
+pub(super) mod exchanging;
 pub(super) mod expiry;
 pub(super) mod extending;
 pub(super) mod hanging;

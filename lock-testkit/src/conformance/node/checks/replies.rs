@@ -6,8 +6,8 @@ use lock_core::Reply;
 
 use crate::conformance::node::cx::{
     NodeCx, TTL, acquire, acquire_all, acquire_for, acquire_or_report, acquire_or_report_for,
-    answers, extend_all, extended, inspect, release, release_all, release_all_keeping,
-    release_keeping, remove,
+    answers, exchange, exchange_all, extend_all, extended, inspect, release, release_all,
+    release_all_keeping, release_keeping, remove,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
@@ -152,6 +152,11 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
         (extend_all(all), answers(&[1, 0, -1, -1])),
         (extend_all(all[..1].iter().copied()), extended(1)),
         (extend_all([]), Reply::Array(Vec::new())),
+        (
+            exchange_all(&["a", "missing", "foreign", "hash"], &[other], mine, TTL),
+            answers(&[1, 0, -1, -1]),
+        ),
+        (exchange("a", &[other], mine, TTL), answers(&[1])),
         (release("a", other), Reply::Int(-1)),
         (release("hash", mine), Reply::Int(-1)),
         (release_keeping("a", other, keep), Reply::Int(-1)),

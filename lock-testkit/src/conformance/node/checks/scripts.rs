@@ -7,9 +7,9 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, Reply, Token};
 
 use crate::conformance::node::cx::{
-    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_report, answers, described, extend,
-    extended, inspect, not_answered, release, release_all, release_all_keeping, release_keeping,
-    remove,
+    LONG, NodeCx, TTL, acquire, acquire_all, acquire_or_report, answers, described, exchange,
+    extend, extended, inspect, not_answered, release, release_all, release_all_keeping,
+    release_keeping, remove,
 };
 use crate::conformance::node::harness::{Denial, Entry, NodeFault};
 use crate::conformance::node::looks::living;
@@ -42,6 +42,7 @@ pub(crate) async fn an_unknown_script_is_noscript_and_has_not_run(cx: &NodeCx) -
         acquire_or_report("free", mine),
         acquire_or_report("held", cx.token()),
         extend("held", mine, TTL * 2),
+        exchange("held", &[mine], cx.token(), TTL * 2),
         release_keeping("held", mine, TTL / 2),
         release("held", mine),
         acquire_all(&["free", "held"], mine),
@@ -65,6 +66,7 @@ pub(crate) async fn a_script_runs_by_its_source_too(cx: &NodeCx) -> CheckResult 
         (acquire("k", mine), Reply::ok()),
         (acquire_or_report("k", mine), Reply::Int(1)),
         (extend("k", mine, TTL * 2), extended(1)),
+        (exchange("k", &[], mine, TTL * 2), answers(&[1])),
         (release_keeping("k", mine, TTL), Reply::Int(1)),
         (release("k", mine), Reply::Int(1)),
         (acquire_all(&["k"], mine), Reply::Int(1)),
@@ -136,6 +138,7 @@ pub(crate) async fn an_error_inside_a_script_is_an_error(cx: &NodeCx) -> CheckRe
             acquire_or_report("free", mine),
             acquire_or_report("held", mine),
             extend("held", mine, TTL * 2),
+            exchange("held", &[mine], cx.token(), TTL * 2),
             release_keeping("held", mine, TTL / 2),
             release("held", mine),
         ]
@@ -177,7 +180,7 @@ pub(super) async fn expect_set_denied(cx: &NodeCx, command: &Command) -> CheckRe
     cx.expect_keys(&[]).await
 }
 
-async fn expect_denied(cx: &NodeCx, denial: Denial, command: &Command) -> CheckResult {
+pub(super) async fn expect_denied(cx: &NodeCx, denial: Denial, command: &Command) -> CheckResult {
     let error = cx.expect_error(command, LONG).await?;
     let what = format!(
         "a server's error {} to {}",
