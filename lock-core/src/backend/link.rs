@@ -179,6 +179,10 @@ impl<C: Client> Link<C> {
     /// The server answered that it is the wrong one.
     #[cold]
     pub(super) fn misdirected(&self) {
+        // What comes late says nothing about the connection that took its place.
+        if !self.is_usable() {
+            return;
+        }
         if let Some(owner) = self.owner.upgrade() {
             owner.misdirected();
         }
@@ -383,7 +387,7 @@ impl<C: Client> LinkTask<C> {
         wake_all(overdue);
         if is_replaced {
             let until = self.lingers_until.get_or_insert(now.saturating_add(LINGER));
-            let is_done = was_settled || (self.has_undone && self.undos.is_empty());
+            let is_done = (was_settled || self.has_undone) && self.undos.is_empty();
             if now >= *until || (is_idle && is_done) {
                 return false;
             }

@@ -15,7 +15,7 @@ use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
 use crate::node::{Command, Keys, Token};
-use crate::runtime::Runtime;
+use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
 use crate::trace;
 use crate::ttl::Ttl;
@@ -33,6 +33,8 @@ pub(crate) struct Acquisition {
     /// What a key may hold instead, where the token was not exchanged yet: those of the lease.
     pub(crate) old: Vec<Token>,
     pub(crate) timing: Timing,
+    /// Where it lives.
+    pub(crate) home: Home,
     /// Before the first send.
     pub(crate) started: Duration,
     ledger: Mutex<Ledger>,
@@ -90,6 +92,7 @@ impl Acquisition {
             token,
             old: Vec::new(),
             timing: plan.timing,
+            home: plan.home,
             started: began.now,
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
@@ -116,8 +119,7 @@ impl Acquisition {
 
     /// Has it extended automatically.
     pub(crate) fn renew(self: &Arc<Self>, renewals: &Arc<Renewals<Self>>, renewal: Renewal) {
-        let home = self.nodes.settings.home();
-        let entry = || Box::new(renewals.entry(renewal, home, self.started));
+        let entry = || Box::new(renewals.entry(renewal, self.started));
         self.renewed.get_or_init(entry);
         renewals.put(self, self.started.saturating_add(renewal.interval), 0);
     }
@@ -209,6 +211,10 @@ impl Acquisition {
 
     /// A shutdown is about to release it. Returns whether somebody waits to hear of that.
     pub(crate) fn end_by_shutdown(&self, now: Duration) -> bool {
+        // One that was released, or handed over, is not lost.
+        if self.ledger().is_over() {
+            return false;
+        }
         self.end_by_release(now);
         self.tell(Loss::ShutDown)
     }

@@ -34,7 +34,8 @@ pub(crate) fn resume(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>) {
 }
 
 fn serve(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>, node: usize) {
-    if nodes.all[node].debts().take_over_if_unserved() {
+    let now = runtime.now();
+    if nodes.all[node].debts().take_over_if_unserved(now) {
         let collector = Collector {
             nodes: Arc::clone(nodes),
             runtime: Arc::clone(runtime),

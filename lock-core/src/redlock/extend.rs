@@ -107,7 +107,8 @@ async fn run(
                 false => started,
             };
             let valid_until = started.saturating_add(timing.validity);
-            if !lock.ledger().is_extended(began, valid_until) {
+            let now = lock.runtime.now();
+            if !lock.ledger().is_extended(began, valid_until, now) {
                 return Err(ExtendError::Lost);
             }
             fan_out.add(|extending, calls| extending.heal(valid_until, calls));

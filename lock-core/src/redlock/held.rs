@@ -133,7 +133,8 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
             ledger.hold_until(now.saturating_add(hold));
         }
         let is_believed = mutant!(LeaseWithoutProof);
-        if is_believed && !ledger.is_extended(began, now.saturating_add(lock.timing.validity)) {
+        let valid_until = now.saturating_add(lock.timing.validity);
+        if is_believed && !ledger.is_extended(began, valid_until, now) {
             return Err(ResumeError::Lost);
         }
     }

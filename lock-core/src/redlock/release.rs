@@ -43,10 +43,12 @@ pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
         *state = ReleaseState::Running(Waiters::default());
     }
     let release = Release::start(lock);
-    lock.nodes.releases.run(&lock.runtime, async move {
-        // What it comes to is told to those who wait for it. Nodes that are late hold no place.
-        release.run(false).await.ok();
-    });
+    lock.nodes
+        .releases
+        .run(&lock.runtime, lock.home, async move {
+            // What it comes to is told to those who wait for it. Nodes that are late hold no place.
+            release.run(false).await.ok();
+        });
 }
 
 /// The lock is no longer for its guard to release. Returns `false` if its release has begun.
@@ -61,6 +63,7 @@ pub(crate) fn leave_to_others(lock: &Acquisition) -> bool {
 
 /// Adds a release at each of these nodes.
 pub(crate) fn add_releases(lock: &Arc<Acquisition>, nodes: NodeSet, calls: &mut Calls) {
+    lock.ledger().begins_release();
     // One command for all nodes, so that backends encode it only once.
     let command = lock.release_command(lock.token);
     for node in nodes.iter() {

@@ -22,16 +22,16 @@ use super::protocol::{
     slot,
 };
 use super::release::settle;
-use super::renewals::{Due, Home, Renewable};
+use super::renewals::{Due, Renewable};
 use crate::error::Loss;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
-use crate::runtime::{BoxFuture, Runtime};
+use crate::runtime::{BoxFuture, Home, Runtime};
 use crate::trace;
 
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
     lock.renew(&engine.renewals, renewal);
-    serve(engine, &lock.runtime, engine.settings().home());
+    serve(engine, &lock.runtime, lock.home);
 }
 
 /// Goes on where a runtime ended.
@@ -140,11 +140,8 @@ impl Drop for Renewer {
         self.engine.nodes.leave_work();
         // If the runtime did not even take it, the caller of `spawn` goes on.
         if self.was_taken.load(Ordering::SeqCst) {
-            for lock in waiting {
-                let home = lock.renewed().map(|renewed| renewed.home);
-                if let Some(home) = home.filter(|home| *home != self.home) {
-                    serve(&self.engine, &lock.runtime, home);
-                }
+            for lock in waiting.into_iter().filter(|lock| lock.home != self.home) {
+                serve(&self.engine, &lock.runtime, lock.home);
             }
         }
     }
@@ -342,7 +339,8 @@ impl Renewing {
                     false => self.began.now,
                 };
                 let valid_until = started.saturating_add(lock.timing.validity);
-                if !lock.ledger().is_extended(self.began, valid_until) {
+                let now = self.runtime.now();
+                if !lock.ledger().is_extended(self.began, valid_until, now) {
                     lock.log_loss(Loss::Expired);
                     lock.stop_renewal();
                     return Duration::ZERO;
@@ -457,6 +455,12 @@ impl Operation for Renewing {
 
     fn pass_time(&mut self, now: Duration, calls: &mut Calls) {
         for node in self.round.ballots.expire(now).iter() {
+            // What it has said of some locks counts, though it was asked for others once more.
+            let votes = &self.partly[node].votes;
+            if votes.iter().any(Option::is_some) {
+                self.round.ballots.record(node, Ok(votes.clone()));
+                continue;
+            }
             let node = &self.engine.nodes.all[node];
             // The call of one that connects says so itself when its time is over.
             if node.has_answered() {

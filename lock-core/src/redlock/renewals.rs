@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::protocol::Renewal;
-use crate::runtime::AmbientId;
+use crate::runtime::Home;
 use crate::sync::locked;
 
 /// The locks of one `Redlock` that are extended automatically, in the order in which they are due.
@@ -35,9 +35,6 @@ struct Server {
     waker: Option<Waker>,
 }
 
-/// Which runtime a lock lives on; `None` if there is one for all.
-pub(crate) type Home = Option<AmbientId>;
-
 /// When a lock is due, in ns, and a number that tells it from others that are due at the same time.
 type Place = (u64, u64);
 
@@ -45,8 +42,6 @@ type Place = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Renewed<T> {
     pub(crate) renewal: Renewal,
-    /// Where the lock lives.
-    pub(crate) home: Home,
     /// The lock is not extended any more from then on.
     ends_at: Duration,
     renewals: Arc<Renewals<T>>,
@@ -90,17 +85,11 @@ impl<T: Renewable> Renewals<T> {
 
     /// An entry for a lock that was acquired at `started`. It is due when it is
     /// [put](Self::put) into the queue.
-    pub(crate) fn entry(
-        self: &Arc<Self>,
-        renewal: Renewal,
-        home: Home,
-        started: Duration,
-    ) -> Renewed<T> {
+    pub(crate) fn entry(self: &Arc<Self>, renewal: Renewal, started: Duration) -> Renewed<T> {
         let mut queue = self.queue();
         queue.last_number += 1;
         Renewed {
             renewal,
-            home,
             ends_at: started.saturating_add(renewal.max_hold),
             renewals: Arc::clone(self),
             number: queue.last_number,
@@ -157,8 +146,9 @@ impl<T: Renewable> Renewals<T> {
         let mut queue = self.queue();
         let due = queue.first_due();
         if due.is_none() && may_end {
+            let left = queue.remove(home);
             drop(queue);
-            self.leave(home);
+            drop(left);
             return None;
         }
         let mut servers = queue.servers.iter_mut();
@@ -173,8 +163,7 @@ impl<T: Renewable> Renewals<T> {
     /// The task on this runtime has ended. Returns the locks that wait, if nobody else serves them.
     pub(crate) fn leave(&self, home: Home) -> Vec<Arc<T>> {
         let mut queue = self.queue();
-        let left = queue.servers.iter().position(|server| server.home == home);
-        let left = left.map(|index| queue.servers.remove(index));
+        let left = queue.remove(home);
         let waiting = match queue.servers.is_empty() {
             true => queue.due.values().filter_map(Weak::upgrade).collect(),
             false => Vec::new(),
@@ -228,6 +217,12 @@ impl<T> Queue<T> {
         Some(Duration::from_nanos(place.0))
     }
 
+    /// The waker in it is foreign code, which must not be dropped under the mutex.
+    fn remove(&mut self, home: Home) -> Option<Server> {
+        let index = self.servers.iter().position(|server| server.home == home)?;
+        Some(self.servers.remove(index))
+    }
+
     fn insert(&mut self, item: &Arc<T>, renewed: &Renewed<T>, due: Duration) -> Place {
         renewed.due.store(nanos(due), Ordering::Relaxed);
         let place = renewed.place();
@@ -275,6 +270,7 @@ mod tests {
     use std::sync::OnceLock;
 
     use super::*;
+    use crate::runtime::AmbientId;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -305,7 +301,7 @@ mod tests {
     fn lock() -> (Arc<Renewals<Lock>>, Arc<Lock>) {
         let (renewals, lock) = (Arc::<Renewals<Lock>>::default(), Arc::new(Lock::default()));
         let renewal = Renewal::new(1000 * MS, Some(80 * MS), 1000 * MS).unwrap();
-        let entry = renewals.entry(renewal, None, Duration::ZERO);
+        let entry = renewals.entry(renewal, Duration::ZERO);
         assert!(lock.renewed.set(entry).is_ok());
         renewals.put(&lock, 80 * MS, 0);
         (renewals, lock)

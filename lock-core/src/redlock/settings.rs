@@ -8,7 +8,7 @@ use crate::error::{BuildError, InvalidInput};
 use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
-use crate::runtime::{self, AmbientId, Runtime};
+use crate::runtime::{self, AmbientId, Home, Runtime};
 
 /// Both clocks are read in less time, unless the thread was interrupted.
 const READ_WITHIN: Duration = Duration::from_millis(50);
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) keys: Keys,
     pub(crate) timing: Timing,
     pub(crate) hold_at_least: Duration,
+    /// Where the lock lives.
+    pub(crate) home: Home,
     /// How it is extended automatically, if it is.
     pub(crate) renewal: Option<Renewal>,
 }
@@ -115,6 +117,7 @@ impl Settings {
             keys,
             timing,
             hold_at_least: request.options().hold_at_least,
+            home: self.home(),
             renewal: self.renewal(request, timing)?,
         })
     }
@@ -146,7 +149,7 @@ impl Settings {
     }
 
     /// Where what a caller acquires lives.
-    pub(crate) fn home(&self) -> Option<AmbientId> {
+    pub(crate) fn home(&self) -> Home {
         self.runtime.is_none().then(AmbientId::current)
     }
 

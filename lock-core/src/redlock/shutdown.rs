@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::future::{join, select};
 use futures::{StreamExt, stream};
 
-use super::acquisition::Acquisition;
+use super::acquisition::{Acquisition, ReleaseState};
 use super::engine::Engine;
-use super::release;
+use super::{debts, release, renew};
 use crate::error::{FlushError, ReleaseError, ShutdownError};
 use crate::runtime::Runtime;
 use crate::sync::locked;
@@ -68,6 +68,10 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
 /// Waits until the releases that were begun by now are answered, and what is owed is paid.
 pub(crate) async fn flush(engine: &Arc<Engine>, within: Duration) -> Result<(), FlushError> {
     let runtime = engine.settings().runtime();
+    if engine.nodes.take_left_work() {
+        debts::resume(&engine.nodes, &runtime);
+        renew::resume(engine, &runtime);
+    }
     let end = runtime.now().saturating_add(within);
     let locks = engine.registry.all();
     wait_for_releases(&runtime, &locks, end).await;
@@ -134,6 +138,10 @@ impl Shutdown<'_> {
     }
 
     async fn release(&self, mut locks: Vec<Arc<Acquisition>>) {
+        // Those that others release last: their runtime may stand still.
+        let is_running =
+            |lock: &Arc<Acquisition>| matches!(*lock.release_state(), ReleaseState::Running(_));
+        locks.sort_by_key(is_running);
         // Nodes that are busy with so many releases may be late with one: it is tried once more.
         for _ in 0..2 {
             let releases = stream::iter(std::mem::take(&mut locks)).map(release_one);

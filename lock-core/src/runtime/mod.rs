@@ -87,8 +87,11 @@ pub(crate) fn contain<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+/// Which of several runtimes something lives on; `None` if there is one for all.
+pub(crate) type Home = Option<AmbientId>;
+
 /// Names one of the runtimes between which [`ambient`] chooses, without keeping it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AmbientId {
     #[cfg(feature = "tokio")]
     Tokio(::tokio::runtime::Id),

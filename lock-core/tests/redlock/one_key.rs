@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lock_core::node::{Command, Operation, RedisNode, Subscription};
 use lock_core::{DistributedLockExt, LockGuard, LockRequest, NodeError, Redlock, Reply};
-use lock_testkit::MemoryNode;
+use lock_testkit::{Fault, MemoryNode};
 use tokio::time::sleep;
 
 use crate::support::*;
@@ -73,6 +73,23 @@ async fn a_key_that_is_refused_loses_its_lock_and_no_other_of_its_batch() {
                 assert_eq!(guard.is_valid(), name != REFUSED, "{name}: {error}");
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_that_were_extended_stay_though_a_node_takes_long_to_find_the_one_key() {
+    let node = nodes(1).swap_remove(0);
+    let refusing = Refusing {
+        node: node.clone(),
+        error: "NOPERM No permissions to access a key",
+    };
+    let locks = Redlock::new([refusing]).unwrap();
+    let guards = held(&locks, 50).await;
+    // Five answers take longer than the node may.
+    node.set_fault(Fault::Delay(30 * MS));
+    sleep(5000 * MS).await;
+    for (name, guard) in &guards {
+        assert_eq!(guard.is_valid(), name != REFUSED, "{name}");
     }
 }
 

@@ -332,3 +332,34 @@ async fn a_flush_tells_what_was_not_answered_and_waits_for_what_is_owed() {
     locks.flush(5000 * MS).await.unwrap();
     assert!(is_empty(&nodes));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_released_or_handed_over_hears_nothing_of_a_shutdown() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let released = locks.lock("released").await.unwrap();
+    let handed_over = locks.lock("handed over").await.unwrap();
+    let lost = [released.lost(), handed_over.lost()].map(tokio::spawn);
+    sleep(MS).await;
+    released.release().await.unwrap();
+    let lease = handed_over.into_lease();
+    let (result, took) = timed(locks.shutdown()).await;
+    result.unwrap();
+    assert!(took < 50 * MS, "nobody needs a moment to react: {took:?}");
+    sleep(60_000 * MS).await;
+    assert!(lost.iter().all(|lost| !lost.is_finished()));
+    drop(lease);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_waits_for_no_lock_that_is_lost_and_not_released() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    assert!(nodes[..3].iter().all(|node| node.remove(KEY)));
+    assert!(guard.extend(30_000 * MS).await.is_err());
+    let (result, took) = timed(locks.flush(1000 * MS)).await;
+    result.unwrap();
+    assert!(took < 50 * MS, "{took:?}");
+    drop(guard);
+}

@@ -16,6 +16,10 @@ pub(crate) struct Debt {
     pub(crate) until: Duration,
 }
 
+/// A task that has taken nothing for so long lives on a runtime that stands still: between two times it
+/// pauses for a second at most, and waits for answers.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
+
 /// The debts of one node, in the order in which they came; bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Debts {
@@ -25,6 +29,8 @@ pub(crate) struct Debts {
     last_number: u64,
     /// Whether a task pays them.
     is_served: bool,
+    /// When it took some last.
+    taken_at: Duration,
 }
 
 impl Debts {
@@ -57,9 +63,12 @@ impl Debts {
 
     /// Returns whether there are debts that no task pays. The caller has to see to it then.
     #[must_use]
-    pub(crate) fn take_over_if_unserved(&mut self) -> bool {
-        let is_unserved = !self.is_served && !self.queue.is_empty();
-        self.is_served |= is_unserved;
+    pub(crate) fn take_over_if_unserved(&mut self, now: Duration) -> bool {
+        let is_stalled = now.saturating_sub(self.taken_at) > STALLED_AFTER;
+        let is_unserved = (!self.is_served || is_stalled) && !self.queue.is_empty();
+        if is_unserved {
+            (self.is_served, self.taken_at) = (true, now);
+        }
         is_unserved
     }
 
@@ -85,6 +94,7 @@ impl Debts {
             is_open
         });
         self.is_served &= !self.queue.is_empty();
+        self.taken_at = now;
         (0..limit).map_while(|_| self.pop_first()).collect()
     }
 
@@ -128,20 +138,36 @@ mod tests {
     #[test]
     fn one_task_pays_until_nothing_is_owed() {
         let mut debts = Debts::default();
-        assert!(!debts.take_over_if_unserved(), "nothing is owed");
+        assert!(
+            !debts.take_over_if_unserved(Duration::ZERO),
+            "nothing is owed"
+        );
         assert_eq!(debts.push(debt(1)), None);
-        assert!(debts.take_over_if_unserved());
+        assert!(debts.take_over_if_unserved(Duration::ZERO));
         assert_eq!(debts.push(debt(2)), None);
-        assert!(!debts.take_over_if_unserved(), "a task is there");
+        assert!(
+            !debts.take_over_if_unserved(Duration::ZERO),
+            "a task is there"
+        );
         assert_eq!(debts.take(Duration::ZERO, 9), [debt(1), debt(2)]);
         assert_eq!(debts.push(debt(3)), None);
-        assert!(!debts.take_over_if_unserved(), "it looks once more");
+        assert!(
+            !debts.take_over_if_unserved(Duration::ZERO),
+            "it looks once more"
+        );
         assert_eq!(debts.take(Duration::ZERO, 9), [debt(3)]);
         assert_eq!(debts.take(Duration::ZERO, 9), []);
         assert_eq!(debts.push(debt(4)), None);
-        assert!(debts.take_over_if_unserved());
+        assert!(debts.take_over_if_unserved(Duration::ZERO));
         debts.leave();
-        assert!(debts.take_over_if_unserved(), "the task ended before");
+        assert!(
+            debts.take_over_if_unserved(Duration::ZERO),
+            "the task ended before"
+        );
+        assert!(!debts.take_over_if_unserved(STALLED_AFTER));
+        let later = STALLED_AFTER + Duration::from_nanos(1);
+        assert!(debts.take_over_if_unserved(later), "the task stands still");
+        assert!(!debts.take_over_if_unserved(later));
     }
 
     #[test]

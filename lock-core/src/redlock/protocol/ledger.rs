@@ -35,6 +35,8 @@ pub(crate) struct Ledger {
     behind: NodeSet,
     /// The nodes where a release has taken the key of the held lock, or may have.
     released: NodeSet,
+    /// A release was begun.
+    is_releasing: bool,
     /// The nodes that are owed a release.
     owed: NodeSet,
     /// From when on nodes count that hold the key though they have not granted it.
@@ -247,11 +249,21 @@ impl Ledger {
         self.hold_until = until;
     }
 
-    /// A quorum extended the lock. Returns `false` if its holder was told meanwhile that the validity
-    /// has ended: nothing revives it then.
+    /// A quorum extended the lock, it turns out at `now`. Returns `false` if the validity has ended
+    /// meanwhile, or its holder was told so: nothing revives it then.
     #[must_use]
-    pub(crate) fn is_extended(&mut self, began: Moment, valid_until: Duration) -> bool {
-        if self.has_expired && !mutant!(RenewalRevives) {
+    pub(crate) fn is_extended(
+        &mut self,
+        began: Moment,
+        valid_until: Duration,
+        now: Duration,
+    ) -> bool {
+        let mut has_ended = self.valid_until.is_some_and(|until| until <= now);
+        if mutant!(ExtendRevives) {
+            has_ended = false;
+        }
+        has_ended |= self.has_expired;
+        if has_ended && !mutant!(RenewalRevives) {
             return false;
         }
         if self.valid_until <= Some(valid_until) {
@@ -278,6 +290,7 @@ impl Ledger {
         let is_in_time = !self.remaining_at(now).is_zero();
         self.ended_in_time |= is_in_time;
         self.is_over = true;
+        self.is_releasing = true;
         is_held && !is_in_time
     }
 
@@ -307,9 +320,15 @@ impl Ledger {
         self.is_over
     }
 
+    /// A release is about to be sent.
+    pub(crate) fn begins_release(&mut self) {
+        self.is_releasing = true;
+    }
+
     /// Returns whether a release is under way that no node has answered or failed to.
     pub(crate) fn is_being_released(&self) -> bool {
-        self.is_over && self.touched.iter().any(|node| !self.owed.contains(node))
+        let mut touched = self.touched.iter();
+        self.is_releasing && touched.any(|node| !self.owed.contains(node))
     }
 
     pub(crate) fn touched(&self) -> NodeSet {

@@ -91,8 +91,9 @@ impl Runtime for TokioRuntime {
     }
 
     fn system_time(&self) -> SystemTime {
-        let real = std::time::Instant::now();
+        // A thread that loses the processor in between must not see the wall clock ahead.
         let shown = self.instant().into_std();
+        let real = std::time::Instant::now();
         let wall = SystemTime::now();
         // A paused clock takes the wall clock along.
         let moved = match shown.checked_duration_since(real) {

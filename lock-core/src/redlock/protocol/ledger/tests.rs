@@ -160,8 +160,8 @@ fn a_lock_that_ended_meanwhile_is_not_won() {
 fn the_validity_never_goes_back_and_ends_with_the_lock() {
     let mut ledger = held();
     assert_eq!(ledger.remaining_at(40 * MS), 60 * MS);
-    assert!(ledger.is_extended(Moment::default(), 150 * MS));
-    assert!(ledger.is_extended(Moment::default(), 120 * MS));
+    assert!(ledger.is_extended(Moment::default(), 150 * MS, Duration::ZERO));
+    assert!(ledger.is_extended(Moment::default(), 120 * MS, Duration::ZERO));
     assert_eq!(ledger.remaining_at(100 * MS), 50 * MS);
     assert_eq!(ledger.remaining_at(150 * MS), Duration::ZERO);
     ledger.end();
@@ -301,6 +301,6 @@ fn a_key_that_one_command_set_is_known_though_another_one_was_not_sent() {
 fn a_lock_whose_holder_was_told_of_its_end_is_not_extended_any_more() {
     let mut ledger = held();
     ledger.expire();
-    assert!(!ledger.is_extended(Moment::default(), 200 * MS));
+    assert!(!ledger.is_extended(Moment::default(), 200 * MS, Duration::ZERO));
     assert_eq!(ledger.remaining_at(100 * MS), Duration::ZERO);
 }
