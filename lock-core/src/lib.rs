@@ -45,13 +45,14 @@
 //! # What it logs
 //!
 //! The crate emits events of [`tracing`](https://docs.rs/tracing) under the target `lock_core`. They
-//! contain names of resources and labels of nodes, but never a token or a password.
+//! contain names of resources and hosts and labels of nodes, but never a token or a password.
 //!
 //! | level | event | fields |
 //! |---|---|---|
 //! | warn | `lost`: a held lock is gone, or an extended one could not be kept | `key`, `loss`, `held_us` |
 //! | warn | `node is the same server as another`: it is not asked any more, since it would vote twice | `node`, `other` |
 //! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `key` |
+//! | warn | `the name of a node has several addresses`: they must lead to one server | `host`, `addresses` |
 //! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
 //! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |

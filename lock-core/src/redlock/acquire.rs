@@ -19,8 +19,8 @@ use super::protocol::{
     Verdict, WaitPolicy, anchor_order,
 };
 use super::release::{add_releases, carry_out, settle};
+use super::renew;
 use super::settings::Plan;
-use super::{debts, renew};
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
 use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
@@ -73,10 +73,7 @@ impl<'a> Acquire<'a> {
         wait_policy: impl FnOnce(Duration) -> WaitPolicy,
     ) -> Self {
         let runtime = engine.settings().runtime();
-        if engine.nodes.take_left_work() {
-            debts::resume(&engine.nodes, &runtime);
-            renew::resume(engine, &runtime);
-        }
+        renew::resume(engine, &runtime);
         let started = runtime.now();
         Self {
             engine,

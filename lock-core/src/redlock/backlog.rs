@@ -138,11 +138,20 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= AT_ONCE);
     }
 
-    /// A runtime that has ended.
-    #[derive(Debug)]
-    struct Ended;
+    /// A runtime that runs no task: it has ended, and drops them, or stands still, and keeps them.
+    #[derive(Default)]
+    struct Idle {
+        stands_still: bool,
+        kept: Mutex<Vec<BoxFuture<'static, ()>>>,
+    }
 
-    impl Runtime for Ended {
+    impl std::fmt::Debug for Idle {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Idle")
+        }
+    }
+
+    impl Runtime for Idle {
         fn now(&self) -> std::time::Duration {
             ThreadRuntime::shared().now()
         }
@@ -160,7 +169,9 @@ mod tests {
         }
 
         fn spawn(&self, task: BoxFuture<'static, ()>) {
-            drop(task);
+            if self.stands_still {
+                locked(&self.kept).push(task);
+            }
         }
     }
 
@@ -168,7 +179,7 @@ mod tests {
     fn tasks_of_a_runtime_that_has_ended_are_dropped_and_hold_up_nobody() {
         let backlog = Arc::new(Backlog::default());
         let (alive, ended): (Arc<dyn Runtime>, Arc<dyn Runtime>) =
-            (ThreadRuntime::shared(), Arc::new(Ended));
+            (ThreadRuntime::shared(), Arc::new(Idle::default()));
         let (go, waits) = oneshot::channel::<()>();
         let waits = futures::FutureExt::shared(waits);
         for _ in 0..AT_ONCE {
@@ -187,45 +198,16 @@ mod tests {
 
     #[test]
     fn a_runtime_that_stands_still_holds_up_no_task_of_another() {
-        /// A runtime that nobody drives.
-        #[derive(Default)]
-        struct Stalled(Mutex<Vec<BoxFuture<'static, ()>>>);
-
-        impl std::fmt::Debug for Stalled {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("Stalled")
-            }
-        }
-
-        impl Runtime for Stalled {
-            fn now(&self) -> std::time::Duration {
-                ThreadRuntime::shared().now()
-            }
-
-            fn system_time(&self) -> std::time::SystemTime {
-                ThreadRuntime::shared().system_time()
-            }
-
-            fn random(&self) -> [u8; 16] {
-                ThreadRuntime::shared().random()
-            }
-
-            fn sleep(&self, duration: std::time::Duration) -> BoxFuture<'static, ()> {
-                ThreadRuntime::shared().sleep(duration)
-            }
-
-            fn spawn(&self, task: BoxFuture<'static, ()>) {
-                locked(&self.0).push(task);
-            }
-        }
-
         let backlog = Arc::new(Backlog::default());
-        let stalled = Arc::new(Stalled::default());
+        let stalled = Arc::new(Idle {
+            stands_still: true,
+            ..Idle::default()
+        });
         let dyn_stalled: Arc<dyn Runtime> = Arc::clone(&stalled) as _;
         for _ in 0..2 * AT_ONCE {
             backlog.run(&dyn_stalled, None, async {});
         }
-        assert_eq!(locked(&stalled.0).len(), AT_ONCE);
+        assert_eq!(locked(&stalled.kept).len(), AT_ONCE);
         let alive: Arc<dyn Runtime> = ThreadRuntime::shared();
         let (sender, end) = oneshot::channel();
         backlog.run(&alive, Some(AmbientId::Thread), async move {

@@ -13,6 +13,7 @@ use futures::stream::FuturesUnordered;
 
 use super::acquisition::Acquisition;
 use super::calls::{Call, Calls, Done, Probe};
+use super::debts;
 use super::engine::Engine;
 use super::extend::{exchange_again, set_again};
 use super::fanout::{FanOut, Operation, Rest};
@@ -34,8 +35,13 @@ pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Rene
     serve(engine, &lock.runtime, lock.home);
 }
 
-/// Goes on where a runtime ended.
+/// Goes on with what tasks in the background left when their runtime ended: locks to extend, and owed
+/// releases. Costs next to nothing if none did.
 pub(crate) fn resume(engine: &Arc<Engine>, runtime: &Arc<dyn Runtime>) {
+    if !engine.nodes.take_left_work() {
+        return;
+    }
+    debts::resume(&engine.nodes, runtime);
     serve(engine, runtime, engine.settings().home());
 }
 

@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 
 use super::acquisition::{Acquisition, ReleaseState};
 use super::engine::Engine;
-use super::{debts, release, renew};
+use super::{release, renew};
 use crate::error::{FlushError, ReleaseError, ShutdownError};
 use crate::runtime::Runtime;
 use crate::sync::locked;
@@ -68,10 +68,7 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
 /// Waits until the releases that were begun by now are answered, and what is owed is paid.
 pub(crate) async fn flush(engine: &Arc<Engine>, within: Duration) -> Result<(), FlushError> {
     let runtime = engine.settings().runtime();
-    if engine.nodes.take_left_work() {
-        debts::resume(&engine.nodes, &runtime);
-        renew::resume(engine, &runtime);
-    }
+    renew::resume(engine, &runtime);
     let end = runtime.now().saturating_add(within);
     let locks = engine.registry.all();
     wait_for_releases(&runtime, &locks, end).await;
@@ -118,7 +115,6 @@ impl Shutdown<'_> {
     /// released when they have: a lock whose body does not end is kept.
     async fn release_scoped(&self, mut locks: Vec<Arc<Acquisition>>) {
         let told_at = self.within - 2 * (self.within / GRACE_SHARE);
-        let mut is_told = false;
         loop {
             let (scoped, ended) = locks.into_iter().partition(|lock| lock.is_scoped());
             locks = scoped;
@@ -127,8 +123,8 @@ impl Shutdown<'_> {
                 return;
             }
             let now = self.runtime.now();
-            if !is_told && now.saturating_sub(self.now) >= told_at {
-                is_told = true;
+            if now.saturating_sub(self.now) >= told_at {
+                // Each is told once.
                 for lock in &locks {
                     lock.end_by_shutdown(now);
                 }

@@ -325,7 +325,7 @@ impl Ledger {
         self.is_releasing = true;
     }
 
-    /// Returns whether a release is under way that no node has answered or failed to.
+    /// Returns whether a release is under way to a node that has neither answered it nor failed to.
     pub(crate) fn is_being_released(&self) -> bool {
         let mut touched = self.touched.iter();
         self.is_releasing && touched.any(|node| !self.owed.contains(node))
