@@ -80,20 +80,39 @@ impl<C: Client> Keeper<C> {
         within: Duration,
     ) -> BoxFuture<'a, Result<Reply, NodeError>> {
         Box::pin(async move {
-            let link = loop {
-                if let Some(link) = self.up.load_full() {
-                    break link;
+            loop {
+                let Some(link) = self.up.load_full() else {
+                    match self.enter_queue(command, within)? {
+                        // Boxed, so that the common call has no room for it.
+                        Some(ticket) => return Box::pin(self.wait(ticket)).await,
+                        None => continue,
+                    }
+                };
+                // Somebody may hold on to the runtime of the connection and not drive it.
+                let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
+                let request = link.connection().send(command);
+                let call = Call::new(Arc::clone(&link), command.clone(), within, timer, request);
+                match call.await {
+                    // It ended between the look at it and the call, which another connection takes.
+                    Err(error) if error.kind() == NodeErrorKind::NotSent && self.forget(&link) => {}
+                    answer => return answer,
                 }
-                if let Some(ticket) = self.enter_queue(command, within)? {
-                    // Boxed, so that the common call has no room for it.
-                    return Box::pin(self.wait(ticket)).await;
-                }
-            };
-            // Somebody may hold on to the runtime of the connection and not drive it.
-            let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
-            let request = link.connection().send(command);
-            Call::new(link, command.clone(), within, timer, request).await
+            }
         })
+    }
+
+    /// Takes the connection down if it has ended; `false` if it has not.
+    #[cold]
+    fn forget(&self, link: &Arc<Link<C>>) -> bool {
+        if !link.has_ended() {
+            return false;
+        }
+        let state = locked(&self.state);
+        let was_up = self.take_down(link);
+        drop(state);
+        // Not under the lock, since the client's code may be dropped with it.
+        drop(was_up);
+        true
     }
 
     #[cold]

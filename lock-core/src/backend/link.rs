@@ -117,6 +117,11 @@ impl<C: Client> Link<C> {
         state.end.is_none() && !state.doubts.is_replaced()
     }
 
+    /// Returns whether no call can be sent on it any more.
+    pub(super) fn has_ended(&self) -> bool {
+        locked(&self.state).end.is_some()
+    }
+
     /// Registers a call that is about to be sent, or says why it may not be.
     pub(super) fn enter(&self, within: Duration, waker: &Waker) -> Result<usize, NodeError> {
         let waker = waker.clone();

@@ -17,6 +17,21 @@ fn a_connection_that_breaks_while_nobody_calls_costs_no_call() {
 }
 
 #[test]
+fn a_connection_that_ends_just_before_a_call_costs_no_call() {
+    let bed = Bed::connected();
+    let (server, world) = (bed.server.clone(), Arc::clone(&bed.world));
+    bed.server.before_call(move || {
+        server.cut(0, NodeError::connection("reset"));
+        world.run();
+    });
+    let call = bed.call(&acquire("a"), WITHIN);
+    bed.world.run();
+    bed.server.answer_all();
+    call.answer().unwrap();
+    assert_eq!(bed.server.log(), ["1 SET a"]);
+}
+
+#[test]
 fn calls_on_a_connection_that_breaks_are_in_doubt_and_told_why() {
     let bed = Bed::connected();
     let calls = ["a", "b"].map(|key| bed.call(&acquire(key), LONG));

@@ -37,6 +37,19 @@ fn a_server_that_says_that_it_is_the_wrong_one_is_looked_for_anew() {
 }
 
 #[test]
+fn a_call_that_found_the_old_connection_goes_over_the_new_one_once_that_has_ended() {
+    let bed = Bed::connected();
+    refused(&bed, 0, "READONLY no");
+    let world = Arc::clone(&bed.world);
+    bed.server.before_call(move || world.run());
+    let call = bed.call(&acquire("a"), WITHIN);
+    bed.server.answer_all();
+    call.answer().unwrap();
+    assert_eq!(bed.server.log().last().unwrap(), "1 SET a");
+    assert_eq!(bed.server.open(), [1]);
+}
+
+#[test]
 fn the_old_connection_serves_until_the_new_one_stands() {
     let bed = Bed::connected();
     bed.server.accept(Accept::Never);

@@ -40,6 +40,8 @@ struct State {
     log: Vec<String>,
     /// What `send` ends with at once.
     refusal: Option<NodeError>,
+    /// What happens between the look at a connection and the next call on it.
+    before_call: Option<Box<dyn FnOnce() + Send>>,
     /// The key at which `send` panics.
     panics_at: Option<&'static str>,
 }
@@ -70,6 +72,11 @@ impl Server {
     /// From now on it is the driver that writes.
     pub(super) fn let_the_driver_write(&self) {
         locked(&self.0).driver_writes = true;
+    }
+
+    /// Lets this happen when the next call has found its connection and is not on it yet.
+    pub(super) fn before_call(&self, happens: impl FnOnce() + Send + 'static) {
+        locked(&self.0).before_call = Some(Box::new(happens));
     }
 
     pub(super) fn panic_at(&self, key: &'static str) {
@@ -208,6 +215,8 @@ impl Connection for Wire {
         command: &Command,
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
         let (server, number) = (self.server.clone(), self.number);
+        let before_call = locked(&server.0).before_call.take();
+        before_call.into_iter().for_each(|happens| happens());
         let key = String::from_utf8_lossy(command.operation().key()).into_owned();
         let word = String::from_utf8_lossy(&command.args()[0]).into_owned();
         let (reply, answer) = oneshot::channel();
