@@ -1,5 +1,7 @@
 //! Starts a server.
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,10 +28,13 @@ const START_POLL: Duration = Duration::from_millis(3);
 /// How often another port is tried when another program was faster.
 const PORT_TRIES: u32 = 20;
 
+/// Names the program that is run unless the test names one.
+const PROGRAM_VARIABLE: &str = "LOCK_TESTKIT_SERVER";
+
 /// Builds and starts a [`RedisServer`].
 #[derive(Clone)]
 pub struct RedisServerBuilder {
-    program: String,
+    program: OsString,
     args: Vec<String>,
     password: Option<String>,
     tls: Option<TlsFiles>,
@@ -38,17 +43,18 @@ pub struct RedisServerBuilder {
 impl RedisServerBuilder {
     pub(super) fn new() -> Self {
         Self {
-            program: "redis-server".to_owned(),
+            program: program(env::var_os(PROGRAM_VARIABLE)),
             args: Vec::new(),
             password: None,
             tls: None,
         }
     }
 
-    /// The program to run: a path, or a name that is looked up on the `PATH`. Defaults to
-    /// `redis-server`.
+    /// The program to run: a path, or a name that is looked up on the `PATH`. Defaults to that of the
+    /// environment variable `LOCK_TESTKIT_SERVER`, so that a whole suite can run against another server or
+    /// another version, and to `redis-server` without one.
     #[must_use]
-    pub fn program(mut self, program: impl Into<String>) -> Self {
+    pub fn program(mut self, program: impl Into<OsString>) -> Self {
         self.program = program.into();
         self
     }
@@ -158,7 +164,7 @@ impl RedisServerBuilder {
             .output()
             .map_err(|source| match source.kind() {
                 ErrorKind::NotFound => ServerError::NotInstalled {
-                    program: self.program.clone(),
+                    program: self.program.to_string_lossy().into_owned(),
                     source,
                 },
                 _ => setup("ask redis-server for its version")(source),
@@ -203,11 +209,17 @@ impl fmt::Debug for RedisServerBuilder {
 
 /// Everything that is needed to launch a server, for the first time or again.
 pub(super) struct Launch {
-    program: String,
+    program: OsString,
     args: Vec<String>,
     pub(super) password: Option<String>,
     pub(super) addr: SocketAddr,
     pub(super) tls_addr: Option<SocketAddr>,
+}
+
+fn program(from_environment: Option<OsString>) -> OsString {
+    from_environment
+        .filter(|program| !program.is_empty())
+        .unwrap_or_else(|| "redis-server".into())
 }
 
 fn free_addr() -> Result<SocketAddr, ServerError> {
@@ -299,5 +311,17 @@ fn unexpected(command: &'static str, reply: &Reply) -> ServerError {
     ServerError::UnexpectedReply {
         command,
         reply: format!("{reply:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_may_name_the_program() {
+        assert_eq!(program(None), "redis-server");
+        assert_eq!(program(Some("".into())), "redis-server");
+        assert_eq!(program(Some("/opt/valkey".into())), "/opt/valkey");
     }
 }

@@ -11,10 +11,11 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// There is no such program on the `PATH`.
+    /// There is no such program.
     #[error(
-        "{program} is not on the PATH; install it with `apt-get install redis-server` (Debian, \
-         Ubuntu), `dnf install redis` (Fedora) or `brew install redis` (macOS)"
+        "there is no program {program}; install it with `apt-get install redis-server` (Debian, Ubuntu), \
+         `dnf install redis` (Fedora) or `brew install redis` (macOS), or name another one by the \
+         environment variable LOCK_TESTKIT_SERVER"
     )]
     NotInstalled {
         /// The program that was looked for.

@@ -23,7 +23,8 @@ use process::Process;
 pub(crate) use process::setup;
 pub(crate) use tls::TlsFiles;
 
-/// A real `redis-server` for one test, found on the `PATH`.
+/// A real `redis-server` for one test, found on the `PATH`, or what the environment variable
+/// `LOCK_TESTKIT_SERVER` names.
 ///
 /// It listens on a free port of the loopback interface, keeps its files in a temporary directory,
 /// does not persist its data, and allows the `DEBUG` command. It can be paused, killed and

@@ -1,5 +1,6 @@
 //! The process of a server, with its directory and its watchdog.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -55,7 +56,7 @@ impl Process {
     }
 
     /// Starts the program, unless it runs.
-    pub(super) fn launch(&mut self, program: &str, args: &[String]) -> Result<(), ServerError> {
+    pub(super) fn launch(&mut self, program: &OsStr, args: &[String]) -> Result<(), ServerError> {
         if self.child.is_some() {
             return Ok(());
         }
@@ -69,7 +70,8 @@ impl Process {
         // knows the process id. If this process dies in between, the shell reads the end of its
         // input and ends too. So there is no moment at which a server can be left behind.
         let mut child = Command::new("sh")
-            .args(["-c", r#"read -r go && exec "$0" "$@" </dev/null"#, program])
+            .args(["-c", r#"read -r go && exec "$0" "$@" </dev/null"#])
+            .arg(program)
             .args(args)
             .stdin(Stdio::piped())
             .stdout(log)
