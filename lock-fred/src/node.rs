@@ -29,7 +29,8 @@ pub struct FredNode {
 
 impl FredNode {
     /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, `rediss://`
-    /// for TLS, or `redis+unix:///path`; both of these need a [feature](crate#features).
+    /// for TLS, or `redis+unix:///path`; both of these need a [feature](crate#features). Blanks and line
+    /// breaks around it are ignored.
     ///
     /// # Errors
     ///

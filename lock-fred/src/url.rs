@@ -8,8 +8,23 @@ use lock_core::backend::InvalidUrl;
 
 use crate::settings::Settings;
 
+/// Of what fred reads. Those of clusters and sentinels are refused by what they stand for.
+const SCHEMES: [&str; 10] = [
+    "redis",
+    "rediss",
+    "valkey",
+    "valkeys",
+    "redis+unix",
+    "valkey+unix",
+    "redis-cluster",
+    "rediss-cluster",
+    "redis-sentinel",
+    "rediss-sentinel",
+];
+
 /// The settings that a URL stands for.
 pub(crate) fn parse(url: &str) -> Result<Settings, InvalidUrl> {
+    let url = InvalidUrl::check(url, &SCHEMES)?;
     settings(url).map_err(|source| InvalidUrl::new(url, source))
 }
 
@@ -17,23 +32,15 @@ fn settings(url: &str) -> Result<Settings, Box<dyn Error + Send + Sync>> {
     let scheme = url.split(':').next().unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     let base = scheme.split(['-', '+']).next().unwrap_or_default();
-    if matches!(base, "rediss" | "valkeys") {
+    let asks_for_tls = matches!(base, "rediss" | "valkeys");
+    if asks_for_tls {
         check_cryptography()?;
     }
     let mut config = Config::from_url(url)?;
-    match base {
-        "redis" | "valkey" => {}
-        // Without a TLS feature fred would connect in plain text, password and all.
-        "rediss" | "valkeys" if config.uses_tls() => {}
-        "rediss" | "valkeys" => {
-            let features = "enable-rustls, enable-rustls-ring or enable-native-tls";
-            return Err(format!("TLS needs one of the features {features}").into());
-        }
-        _ => {
-            return Err(
-                "the scheme is none of redis, rediss, valkey, valkeys and redis+unix".into(),
-            );
-        }
+    // Without a TLS feature fred would connect in plain text, password and all.
+    if asks_for_tls && !config.uses_tls() {
+        let features = "enable-rustls, enable-rustls-ring or enable-native-tls";
+        return Err(format!("TLS needs one of the features {features}").into());
     }
     if let Some(version) = protocol(url)? {
         config.version = version;

@@ -34,6 +34,43 @@ fn a_malformed_url_is_an_error_of_its_own_that_names_it_without_its_secret() {
 }
 
 #[test]
+fn a_url_is_taken_without_the_blanks_around_it_and_refused_with_blanks_in_it() {
+    let node = FredNode::new(" redis://u:p@host:7000\r\n").unwrap();
+    assert_eq!(node.label(), "host:7000");
+    // A parser of URLs leaves line breaks out, and would read the second one as TLS.
+    for url in [
+        "redis://u:s3c\nr3t@host",
+        "redi\nss://u:p@host",
+        "redis://u:p w@host",
+    ] {
+        let error = FredNode::new(url).unwrap_err();
+        let fault = error.source().unwrap().to_string();
+        assert!(fault.starts_with("it has a blank, a line break"), "{fault}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_url_is_said_in_words_that_help() {
+    for (url, expected) in [
+        ("host:6379", "it has no scheme: write redis://host:port"),
+        ("redsi://host", "the scheme redsi is none of redis, rediss,"),
+        (
+            "redis://host:171010",
+            "the port 171010 is not one of 1 to 65535",
+        ),
+        ("redis://:6379", "it has no host"),
+        (
+            "redis://u:p/w@host",
+            "a '/', '?' or '#' of a user or password must be",
+        ),
+    ] {
+        let error = FredNode::new(url).unwrap_err();
+        let fault = error.source().unwrap().to_string();
+        assert!(fault.starts_with(expected), "{url}: {fault}");
+    }
+}
+
+#[test]
 fn the_label_is_the_server_whatever_the_database_or_the_user() {
     let label = |url: &str| FredNode::new(url).unwrap().label().to_owned();
     assert_eq!(label("redis://Host:7000/0"), "host:7000");

@@ -19,6 +19,17 @@ use crate::pooled::Pooled;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Of what redis-rs reads.
+const SCHEMES: [&str; 7] = [
+    "redis",
+    "rediss",
+    "valkey",
+    "valkeys",
+    "unix",
+    "redis+unix",
+    "valkey+unix",
+];
+
 /// One Redis server, over the `redis` crate.
 ///
 /// It holds one multiplexed connection, which it opens at the first call and replaces when it
@@ -39,14 +50,15 @@ enum Source {
 
 impl RedisRsNode {
     /// A node at a URL: `redis://[user][:password@]host[:port][/db][?protocol=resp3]`, the same
-    /// with `rediss` for [TLS](crate#tls), or `unix:///path[?db=1&user=u&pass=p]`.
+    /// with `rediss` for [TLS](crate#tls), or `unix:///path[?db=1&user=u&pass=p]`. Blanks and line breaks
+    /// around it are ignored.
     ///
     /// # Errors
     ///
     /// The text is no such URL, or it asks for TLS and no feature is on for that. Whether somebody
     /// answers there is seen at the first call.
     pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
-        let url = url.as_ref();
+        let url = InvalidUrl::check(url.as_ref(), &SCHEMES)?;
         match Address::parse(url) {
             Ok(address) => Ok(Self::at(address)),
             Err(error) => Err(InvalidUrl::new(url, error)),

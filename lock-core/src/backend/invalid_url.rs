@@ -24,6 +24,87 @@ impl InvalidUrl {
             source: source.into(),
         }
     }
+
+    /// Checks what clients take in different ways, or refuse in words that do not help, and returns the URL
+    /// without the blanks and line breaks around it, which a secret that was read from a file may have.
+    ///
+    /// `schemes` are those of this backend. What else is in the URL is left to its client to read.
+    ///
+    /// # Errors
+    ///
+    /// The text has no scheme or another one, has a blank or a control character in it, or no host, or a
+    /// port that is none. The source says which, and how to write it.
+    pub fn check<'u>(url: &'u str, schemes: &[&str]) -> Result<&'u str, Self> {
+        let url = url.trim();
+        match fault(url, schemes) {
+            Some(fault) => Err(Self::new(url, fault)),
+            None => Ok(url),
+        }
+    }
+}
+
+/// What is wrong with a URL. It shows no part that may be a secret.
+fn fault(url: &str, schemes: &[&str]) -> Option<String> {
+    if url.is_empty() {
+        return Some("it is empty: write redis://host:port".to_owned());
+    }
+    if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some(
+            "it has a blank, a line break or another control character in it: in a password, write it \
+             percent-encoded, a blank as %20"
+                .to_owned(),
+        );
+    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Some("it has no scheme: write redis://host:port".to_owned());
+    };
+    if !schemes.contains(&&*scheme.to_ascii_lowercase()) {
+        let known = schemes.join(", ");
+        return Some(format!(
+            "the scheme {} is none of {known}",
+            Name(scheme.as_bytes())
+        ));
+    }
+    // The path of a unix socket is no host.
+    let is_path = scheme.to_ascii_lowercase().contains("unix");
+    if is_path { None } else { authority_fault(rest) }
+}
+
+/// What is wrong with the part that names the host.
+fn authority_fault(rest: &str) -> Option<String> {
+    let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (is_login, host_and_port) = match authority.rsplit_once('@') {
+        Some((_, host)) => (true, host),
+        None => (false, authority),
+    };
+    let (host, port) = match host_and_port.rsplit_once(':') {
+        // The last colon of an address of IPv6 without a port is in its brackets.
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (host_and_port, ""),
+    };
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || host.is_empty() {
+        if !is_login && tail.contains('@') {
+            let fault =
+                "a '/', '?' or '#' of a user or password must be percent-encoded: %2F, %3F, %23";
+            return Some(fault.to_owned());
+        }
+        let fault = if host.is_empty() {
+            "it has no host"
+        } else {
+            "its port is not a number"
+        };
+        return Some(format!(
+            "{fault}: write redis://host:port, or redis://user:password@host:port"
+        ));
+    }
+    let is_port = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port != 0);
+    (!is_port).then(|| {
+        format!(
+            "the port {} is not one of 1 to 65535",
+            Name(port.as_bytes())
+        )
+    })
 }
 
 /// Hides user and password, wherever a malformed URL may have them: all before the last `@`, a
@@ -82,6 +163,8 @@ mod tests {
         ] {
             let shown = without_secrets(url);
             assert!(!shown.contains("secret"), "{url} shows as {shown}");
+            let fault = fault(url, &SCHEMES).unwrap_or_default();
+            assert!(!fault.contains("secret"), "{url}: {fault}");
         }
     }
 
@@ -96,6 +179,73 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_secrets(url), shown);
+        }
+    }
+
+    const SCHEMES: [&str; 3] = ["redis", "rediss", "unix"];
+
+    fn checked(url: &str) -> Result<&str, String> {
+        InvalidUrl::check(url, &SCHEMES).map_err(|error| {
+            let fault = error.source().map(ToString::to_string);
+            fault.unwrap_or_default()
+        })
+    }
+
+    #[test]
+    fn a_url_is_taken_without_the_blanks_around_it() {
+        for url in [
+            "redis://host",
+            "rediss://user:p%20w@host:65535/1?protocol=resp3",
+            "REDIS://[::1]:1/",
+            "redis://[::1]",
+            "redis://:p:w@host",
+            "unix:///run/redis.sock?pass=x",
+        ] {
+            assert_eq!(checked(&format!(" {url}\r\n")), Ok(url));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_said_and_how_to_write_it() {
+        for (url, fault) in [
+            ("", "it is empty: write redis://host:port"),
+            (" \n", "it is empty: write redis://host:port"),
+            ("host:6379", "it has no scheme: write redis://host:port"),
+            ("redis:/host", "it has no scheme: write redis://host:port"),
+            (
+                "redsi://host",
+                "the scheme redsi is none of redis, rediss, unix",
+            ),
+            (
+                "http://host",
+                "the scheme http is none of redis, rediss, unix",
+            ),
+            (
+                "redis://host:171010",
+                "the port 171010 is not one of 1 to 65535",
+            ),
+            (
+                "redis://u:p@host:0/1",
+                "the port 0 is not one of 1 to 65535",
+            ),
+            ("redis://", "it has no host"),
+            ("redis://:6379", "it has no host"),
+            ("redis://u:p@/1", "it has no host"),
+            ("redis://host:port", "its port is not a number"),
+            ("redis://u:p@host:63 79", "it has a blank"),
+            ("redis://u:pass\n@host", "it has a blank, a line break"),
+            ("redi\nss://host", "it has a blank, a line break"),
+            (
+                "redis://u:p/w@host",
+                "a '/', '?' or '#' of a user or password must be",
+            ),
+            (
+                "redis://:p#w@host",
+                "a '/', '?' or '#' of a user or password must be",
+            ),
+        ] {
+            let found = checked(url).unwrap_err();
+            assert!(found.starts_with(fault), "{url}: {found}");
         }
     }
 
