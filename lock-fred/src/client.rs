@@ -12,7 +12,7 @@ use fred::interfaces::ClientLike;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use lock_core::NodeError;
-use lock_core::backend::{Client, Opened, Protocol, ProtocolProbe};
+use lock_core::backend::{AtConnect, Client, Credentials, Opened, Protocol, ProtocolProbe};
 use lock_core::node::NodeErrorKind;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::connection::{FredConnection, Session};
 use crate::convert::{cause, server_error};
 use crate::mismatch::{diagnose, expects, no_tls};
-use crate::settings::Settings;
+use crate::settings::{Settings, TlsConnector};
 
 /// Opens connections to one server. Each is a fred client of its own, which never reconnects.
 ///
@@ -31,6 +31,9 @@ use crate::settings::Settings;
 #[derive(Clone)]
 pub(crate) struct FredClient {
     settings: Arc<Settings>,
+    /// What takes the place of some of the settings at each connect.
+    credentials_at_connect: Option<AtConnect<Credentials>>,
+    tls_at_connect: Option<AtConnect<TlsConnector>>,
     probe: Arc<ProtocolProbe>,
 }
 
@@ -38,37 +41,103 @@ impl FredClient {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings: Arc::new(settings),
+            credentials_at_connect: None,
+            tls_at_connect: None,
             probe: Arc::default(),
         }
     }
 
-    async fn open(&self) -> Result<Session, NodeError> {
-        let Some((host, port)) = self.settings.host_and_port() else {
-            return open(self.settings.client(None)).await;
-        };
-        let connect = |address| {
-            let client = self.settings.client(Some(address));
-            async { open(client).await.map_err(Failed) }
-        };
-        let opened = self.settings.addresses.connect(host, port, connect).await;
-        opened.map_err(|Failed(error)| error)
+    pub(crate) fn with_credentials(&self, ask: AtConnect<Credentials>) -> Self {
+        Self {
+            credentials_at_connect: Some(ask),
+            ..self.clone()
+        }
     }
 
-    /// Connects. If TLS takes long, the server is asked whether it expects plain text.
-    async fn open_or_doubt(&self, within: Duration) -> Result<Session, NodeError> {
-        let opened = pin!(self.open());
-        if !self.settings.uses_tls() {
-            return opened.await;
+    #[cfg(any(
+        feature = "enable-rustls",
+        feature = "enable-rustls-ring",
+        feature = "enable-native-tls"
+    ))]
+    pub(crate) fn with_tls(&self, ask: AtConnect<TlsConnector>) -> Self {
+        Self {
+            tls_at_connect: Some(ask),
+            ..self.clone()
         }
-        let doubt = pin!(async {
-            sleep(within / 4).await;
-            expects(&self.settings, &self.probe, Protocol::PlainText).await
-        });
-        match select(opened, doubt).await {
-            Either::Left((opened, _)) => opened,
-            Either::Right((true, _)) => Err(no_tls()),
-            Either::Right((false, opened)) => opened.await,
+    }
+
+    /// The settings of the next connection, with what is to be asked for.
+    async fn asked(&self) -> Result<Arc<Settings>, NodeError> {
+        let mut settings = Arc::clone(&self.settings);
+        if let Some(tls) = &self.tls_at_connect {
+            let tls = tls.ask("the certificates").await?;
+            settings = Arc::new(Arc::unwrap_or_clone(settings).by_tls(tls));
         }
+        if let Some(credentials) = &self.credentials_at_connect {
+            let credentials = credentials.ask("the credentials").await?;
+            let changed = Arc::unwrap_or_clone(settings).logging_in_as(&credentials);
+            let changed = changed
+                .map_err(|error| NodeError::not_sent("cannot connect").with_source(error))?;
+            settings = Arc::new(changed);
+        }
+        Ok(settings)
+    }
+
+    /// Connects, and finds out why that fails.
+    async fn open_or_diagnose(
+        &self,
+        settings: &Settings,
+        within: Duration,
+    ) -> Result<Session, NodeError> {
+        let start = Instant::now();
+        let late = || {
+            let late = format!("not connected in {within:?}, the handshake included");
+            NodeError::not_sent("cannot connect").with_source(late)
+        };
+        let opened = timeout(within, open_or_doubt(settings, &self.probe, within)).await;
+        match opened.map_err(|_| late())? {
+            // Without a cause it is the runtime that is at fault, not the server.
+            Err(error) if error.kind() == NodeErrorKind::NotSent && error.source().is_some() => {
+                // Not for long: a server that understands neither stays silent.
+                let patience = within.saturating_sub(start.elapsed()).min(within / 4);
+                let diagnosis = diagnose(settings, &self.probe, error.clone());
+                Err(timeout(patience, diagnosis).await.unwrap_or(error))
+            }
+            opened => opened,
+        }
+    }
+}
+
+async fn open_one(settings: &Settings) -> Result<Session, NodeError> {
+    let Some((host, port)) = settings.host_and_port() else {
+        return open(settings.client(None)).await;
+    };
+    let connect = |address| {
+        let client = settings.client(Some(address));
+        async { open(client).await.map_err(Failed) }
+    };
+    let opened = settings.addresses.connect(host, port, connect).await;
+    opened.map_err(|Failed(error)| error)
+}
+
+/// Connects. If TLS takes long, the server is asked whether it expects plain text.
+async fn open_or_doubt(
+    settings: &Settings,
+    probe: &ProtocolProbe,
+    within: Duration,
+) -> Result<Session, NodeError> {
+    let opened = pin!(open_one(settings));
+    if !settings.uses_tls() {
+        return opened.await;
+    }
+    let doubt = pin!(async {
+        sleep(within / 4).await;
+        expects(settings, probe, Protocol::PlainText).await
+    });
+    match select(opened, doubt).await {
+        Either::Left((opened, _)) => opened,
+        Either::Right((true, _)) => Err(no_tls()),
+        Either::Right((false, opened)) => opened.await,
     }
 }
 
@@ -86,26 +155,19 @@ impl Client for FredClient {
     async fn connect(&self, within: Duration) -> Result<Opened<FredConnection>, NodeError> {
         check_runtime()?;
         let start = Instant::now();
-        match timeout(within, self.open_or_doubt(within)).await {
-            Ok(Ok(session)) => {
-                self.probe.understood();
-                Ok(Opened::new(session.connection(), session.broken()))
-            }
-            // Without a cause it is the runtime that is at fault, not the server.
-            Ok(Err(error))
-                if error.kind() == NodeErrorKind::NotSent && error.source().is_some() =>
-            {
-                // Not for long: a server that understands neither stays silent.
-                let patience = within.saturating_sub(start.elapsed()).min(within / 4);
-                let diagnosis = diagnose(&self.settings, &self.probe, error.clone());
-                Err(timeout(patience, diagnosis).await.unwrap_or(error))
-            }
-            Ok(Err(answer)) => Err(answer),
-            Err(_) => {
-                let late = format!("not connected in {within:?}, the handshake included");
-                Err(NodeError::not_sent("cannot connect").with_source(late))
-            }
-        }
+        let late = |_| {
+            let late = format!("no credentials or certificates in {within:?}");
+            NodeError::not_sent("cannot connect").with_source(late)
+        };
+        let settings = timeout(within, self.asked()).await.map_err(late)??;
+        let within = within.saturating_sub(start.elapsed());
+        let opened = self.open_or_diagnose(&settings, within).await;
+        let session = match self.credentials_at_connect {
+            Some(_) => opened.map_err(Credentials::refused)?,
+            None => opened?,
+        };
+        self.probe.understood();
+        Ok(Opened::new(session.connection(), session.broken()))
     }
 }
 

@@ -171,7 +171,7 @@ mod node;
 mod settings;
 mod url;
 
-pub use lock_core::backend::InvalidUrl;
+pub use lock_core::backend::{Credentials, InvalidUrl};
 pub use node::FredNode;
 pub use settings::InvalidConfig;
 

@@ -1,6 +1,7 @@
 //! [`FredNode`].
 
 use std::collections::hash_map::DefaultHasher;
+use std::error::Error;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
 use futures::future::BoxFuture;
-use lock_core::backend::{ClientNode, InvalidUrl};
+use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidUrl};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
@@ -84,9 +85,74 @@ impl FredNode {
     /// Set it before the first call.
     #[must_use]
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        let nodes = self.nodes.into_iter();
+        self.map(|node| node.connect_timeout(timeout))
+    }
+
+    /// Logs in with credentials that are asked for at each connect, in place of those of the URL or of the
+    /// configuration: for passwords that change while the service runs, such as tokens of a cloud.
+    ///
+    /// ```no_run
+    /// use lock_fred::{Credentials, FredNode};
+    ///
+    /// # async fn token() -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # fn node() -> Result<FredNode, lock_fred::InvalidUrl> {
+    /// let node = FredNode::new("redis://redis-1.internal:6379")?
+    ///     .credentials_at_connect(|| async { Ok::<_, std::io::Error>(Credentials::new("locks", token().await?)) });
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// The time that it takes is part of the [`connect_timeout`](Self::connect_timeout). If it fails, or the
+    /// server refuses the credentials, the call is told so by a
+    /// [`NotSent`](lock_core::node::NodeErrorKind::NotSent) with the cause; a lock that waits goes on
+    /// waiting, since the next ones may be right. An open connection is not logged in again: Redis keeps it
+    /// until its user is deleted or its clients are killed.
+    ///
+    /// Set it before the first call.
+    #[must_use]
+    pub fn credentials_at_connect<F, A, E>(self, ask: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask = AtConnect::new(ask);
+        self.map(|node| {
+            let client = node.client().with_credentials(ask.clone());
+            node.with_client(client)
+        })
+    }
+
+    /// Connects by TLS with a connector that is asked for at each connect: for certificates that are
+    /// renewed while the service runs. It makes TLS of a `redis://` URL too, and has no effect on a unix
+    /// socket.
+    ///
+    /// The time that it takes is part of the [`connect_timeout`](Self::connect_timeout). If it fails, the
+    /// call is told so by a [`NotSent`](lock_core::node::NodeErrorKind::NotSent) with the cause.
+    ///
+    /// Set it before the first call.
+    #[cfg(any(
+        feature = "enable-rustls",
+        feature = "enable-rustls-ring",
+        feature = "enable-native-tls"
+    ))]
+    #[must_use]
+    pub fn tls_at_connect<F, A, E>(self, ask: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Result<fred::types::config::TlsConnector, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask = AtConnect::new(ask);
+        self.map(|node| {
+            let client = node.client().with_tls(ask.clone());
+            node.with_client(client)
+        })
+    }
+
+    fn map(self, change: impl Fn(ClientNode<FredClient>) -> ClientNode<FredClient>) -> Self {
         Self {
-            nodes: nodes.map(|node| node.connect_timeout(timeout)).collect(),
+            nodes: self.nodes.into_iter().map(change).collect(),
         }
     }
 

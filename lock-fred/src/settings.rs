@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fred::clients::Client;
@@ -11,7 +12,21 @@ use fred::types::RespVersion;
 use fred::types::config::{
     Blocking, Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
-use lock_core::backend::Addresses;
+use lock_core::backend::{Addresses, Credentials};
+
+cfg_if::cfg_if! {
+    if #[cfg(any(
+        feature = "enable-rustls",
+        feature = "enable-rustls-ring",
+        feature = "enable-native-tls"
+    ))] {
+        pub(crate) use fred::types::config::TlsConnector;
+    } else {
+        /// There is none.
+        #[derive(Clone)]
+        pub(crate) enum TlsConnector {}
+    }
+}
 
 /// When a quiet connection is probed, and how often from then on: soon enough that a peer that
 /// vanished is noticed between two ticks of most jobs, rarely enough to cost nothing.
@@ -50,12 +65,13 @@ impl InvalidConfig {
 }
 
 /// The settings of a node's connections: the user's where they do no harm, else our own.
+#[derive(Clone)]
 pub(crate) struct Settings {
     label: String,
     config: Config,
     performance: PerformanceConfig,
     connection: ConnectionConfig,
-    pub(crate) addresses: Addresses,
+    pub(crate) addresses: Arc<Addresses>,
 }
 
 impl Settings {
@@ -102,8 +118,38 @@ impl Settings {
             config,
             performance,
             connection,
-            addresses: Addresses::default(),
+            addresses: Arc::default(),
         })
+    }
+
+    /// The same with other credentials.
+    pub(crate) fn logging_in_as(
+        mut self,
+        credentials: &Credentials,
+    ) -> Result<Self, InvalidConfig> {
+        self.config.username = credentials.user().map(str::to_owned);
+        self.config.password = Some(credentials.password().to_owned());
+        check_credentials(&self.config)?;
+        Ok(self)
+    }
+
+    /// The same with TLS by this connector. A unix socket needs none.
+    pub(crate) fn by_tls(self, connector: TlsConnector) -> Self {
+        cfg_if::cfg_if! {
+            if #[cfg(any(
+                feature = "enable-rustls",
+                feature = "enable-rustls-ring",
+                feature = "enable-native-tls"
+            ))] {
+                let mut settings = self;
+                if settings.host_and_port().is_some() {
+                    settings.config.tls = Some(connector.into());
+                }
+                settings
+            } else {
+                match connector {}
+            }
+        }
     }
 
     pub(crate) fn label(&self) -> &str {
@@ -127,7 +173,7 @@ impl Settings {
         feature = "enable-rustls-ring",
         feature = "enable-native-tls"
     ))]
-    pub(crate) fn tls_connector(&self) -> Option<&fred::types::config::TlsConnector> {
+    pub(crate) fn tls_connector(&self) -> Option<&TlsConnector> {
         self.config.tls.as_ref().map(|tls| &tls.connector)
     }
 

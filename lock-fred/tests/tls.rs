@@ -41,13 +41,13 @@ mod backend {
         if url.contains("resp3") {
             config.version = fred::types::RespVersion::RESP3;
         }
-        config.tls = Some(connector(ca, client).into());
+        config.tls = Some(tls(ca, client).into());
         let node = FredNode::from_config(config).unwrap();
         node.connect_timeout(connect_timeout)
     }
 
     #[cfg(not(feature = "enable-native-tls"))]
-    fn connector(ca: &str, client: Option<&Certified>) -> TlsConnector {
+    pub(crate) fn tls(ca: &str, client: Option<&Certified>) -> TlsConnector {
         use fred::rustls::pki_types::pem::PemObject;
         use fred::rustls::pki_types::{CertificateDer, PrivateKeyDer};
         use fred::rustls::{ClientConfig, RootCertStore};
@@ -68,7 +68,7 @@ mod backend {
     }
 
     #[cfg(feature = "enable-native-tls")]
-    fn connector(ca: &str, client: Option<&Certified>) -> TlsConnector {
+    pub(crate) fn tls(ca: &str, client: Option<&Certified>) -> TlsConnector {
         use fred::native_tls::{self, Certificate, Identity};
 
         let mut builder = native_tls::TlsConnector::builder();

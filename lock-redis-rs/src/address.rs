@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use lock_core::backend::{Addresses, ProtocolProbe};
-use redis::{Client, ConnectionAddr};
+use lock_core::NodeError;
+use lock_core::backend::{Addresses, AtConnect, Credentials, ProtocolProbe};
+use redis::{Client, ConnectionAddr, RedisResult};
 
 use crate::tls::Tls;
 
@@ -16,6 +17,9 @@ pub(crate) struct Address {
     pub(crate) client: Client,
     /// TLS of ours; redis-rs does what is in a client of its user's.
     pub(crate) tls: Option<Tls>,
+    /// What takes the place of the client's credentials and of `tls` at each connect.
+    pub(crate) credentials_at_connect: Option<AtConnect<Credentials>>,
+    pub(crate) tls_at_connect: Option<AtConnect<Tls>>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) probe: Arc<ProtocolProbe>,
 }
@@ -26,6 +30,8 @@ impl Address {
             label: label(client.get_connection_info().addr()),
             client,
             tls,
+            credentials_at_connect: None,
+            tls_at_connect: None,
             addresses: Arc::default(),
             probe: Arc::default(),
         }
@@ -52,9 +58,9 @@ impl Address {
         ))
     }
 
-    /// The same by TLS. A unix socket needs none.
+    /// The same by TLS of ours. A unix socket needs none.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
-    pub(crate) fn with_tls(&self, tls: Tls) -> Self {
+    pub(crate) fn by_our_tls(&self) -> Self {
         let info = self.client.get_connection_info();
         let client = match info.addr() {
             ConnectionAddr::TcpTls { host, port, .. } => {
@@ -64,8 +70,44 @@ impl Address {
             }
             _ => self.client.clone(),
         };
-        Self::new(client, Some(tls))
+        Self {
+            client,
+            tls: Some(Tls::new()),
+            ..self.clone()
+        }
     }
+
+    /// Returns whether something is to be asked for at each connect.
+    pub(crate) fn asks(&self) -> bool {
+        self.credentials_at_connect.is_some() || self.tls_at_connect.is_some()
+    }
+
+    /// The address with what is to be asked for at each connect. The rest is shared.
+    pub(crate) async fn asked(&self) -> Result<Self, NodeError> {
+        let mut asked = self.clone();
+        if let Some(tls) = &self.tls_at_connect {
+            asked.tls = Some(tls.ask("the certificates").await?);
+        }
+        if let Some(credentials) = &self.credentials_at_connect {
+            let credentials = credentials.ask("the credentials").await?;
+            asked.client = logging_in_as(&self.client, &credentials)
+                .map_err(|error| NodeError::not_sent("cannot connect").with_source(error))?;
+        }
+        Ok(asked)
+    }
+}
+
+fn logging_in_as(client: &Client, credentials: &Credentials) -> RedisResult<Client> {
+    let info = client.get_connection_info();
+    let settings = info.redis_settings().clone();
+    let settings = match (credentials.user(), settings.username()) {
+        (Some(user), _) => settings.set_username(user),
+        // In the place of the one that the URL names.
+        (None, Some(_)) => settings.set_username("default"),
+        (None, None) => settings,
+    };
+    let settings = settings.set_password(credentials.password());
+    Client::open(info.clone().set_redis_settings(settings))
 }
 
 #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 use lock_core::NodeError;
-use lock_core::backend::{Client, MAX_PENDING, Opened, Protocol};
+use lock_core::backend::{Client, Credentials, MAX_PENDING, Opened, Protocol};
 use lock_core::runtime::ambient;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError};
@@ -36,12 +36,36 @@ impl Client for Address {
     }
 
     async fn connect(&self, limit: Duration) -> Result<Opened<Own>, NodeError> {
-        let (connection, driver) = dial(Network::current()?, self, limit).await?;
+        let network = Network::current()?;
+        let dialed = if self.asks() {
+            dial_as_asked(network, self, limit).await
+        } else {
+            dial(network, self, limit).await
+        };
+        let (connection, driver) = dialed?;
         Ok(Opened::new(Own(connection), driver))
     }
 
     fn prefer_another_address(&self) {
         self.addresses.prefer_another();
+    }
+}
+
+/// With what is to be asked for first.
+async fn dial_as_asked(
+    network: Network,
+    address: &Address,
+    limit: Duration,
+) -> Result<Dialed, NodeError> {
+    let runtime = ambient();
+    let end = runtime.now().saturating_add(limit);
+    let late = || cannot_connect(DialError::Late(Stage::Asking, limit));
+    let address = within(limit, address.asked()).await.ok_or_else(late)??;
+    let limit = end.saturating_sub(runtime.now());
+    let dialed = dial(network, &address, limit).await;
+    match address.credentials_at_connect {
+        Some(_) => dialed.map_err(Credentials::refused),
+        None => dialed,
     }
 }
 

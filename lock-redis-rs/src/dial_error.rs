@@ -14,6 +14,8 @@ use crate::tls::TlsError;
 /// How far a connect has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Credentials or certificates are asked for.
+    Asking,
     Connecting,
     SecuringTls,
     Greeting,
@@ -69,6 +71,9 @@ impl fmt::Display for DialError {
             Self::Io(error) => error.fmt(f),
             Self::Redis(error) => error.fmt(f),
             Self::Answer(error) => error.fmt(f),
+            Self::Late(Stage::Asking, within) => {
+                write!(f, "no credentials or certificates in {within:?}")
+            }
             Self::Late(Stage::Connecting, within) => write!(f, "not connected in {within:?}"),
             Self::Late(Stage::SecuringTls, within) => {
                 write!(f, "connected, but no TLS handshake in {within:?}")

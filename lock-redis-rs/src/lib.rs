@@ -155,7 +155,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub use lock_core::backend::InvalidUrl;
+pub use lock_core::backend::{Credentials, InvalidUrl};
 
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {

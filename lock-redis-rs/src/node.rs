@@ -1,11 +1,12 @@
 //! [`RedisRsNode`].
 
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use lock_core::backend::ClientNode;
+use lock_core::backend::{AtConnect, ClientNode, Credentials};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use redis::Client;
@@ -16,8 +17,6 @@ use crate::address::Address;
 use crate::borrowed::Borrowed;
 #[cfg(feature = "bb8")]
 use crate::pooled::Pooled;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Of what redis-rs reads.
 const SCHEMES: [&str; 7] = [
@@ -37,7 +36,6 @@ const SCHEMES: [&str; 7] = [
 /// starting. See the [crate docs](crate) for what the server has to allow.
 pub struct RedisRsNode {
     source: Source,
-    connect_timeout: Duration,
 }
 
 /// Where its connection comes from.
@@ -66,15 +64,9 @@ impl RedisRsNode {
     }
 
     fn at(address: Address) -> Self {
-        Self::from_source(Source::Address(ClientNode::new(address)))
-    }
-
-    fn from_source(source: Source) -> Self {
         Self {
-            source,
-            connect_timeout: CONNECT_TIMEOUT,
+            source: Source::Address(ClientNode::new(address)),
         }
-        .connect_timeout(CONNECT_TIMEOUT)
     }
 
     /// A node at the address of a client, with its credentials and TCP settings.
@@ -118,10 +110,12 @@ impl RedisRsNode {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self::from_source(Source::Borrowed(Borrowed {
-            label: label.into(),
-            connection: Box::new(connection),
-        }))
+        Self {
+            source: Source::Borrowed(Borrowed {
+                label: label.into(),
+                connection: Box::new(connection),
+            }),
+        }
     }
 
     /// A node that connects as a pool of the [`bb8`] crate does, for a service that has one
@@ -199,7 +193,9 @@ impl RedisRsNode {
         M::Error: std::error::Error + Sync,
     {
         let pooled = Pooled::new(label.into(), pool);
-        Self::from_source(Source::Pool(ClientNode::new(pooled)))
+        Self {
+            source: Source::Pool(ClientNode::new(pooled)),
+        }
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.
@@ -214,7 +210,6 @@ impl RedisRsNode {
             Source::Pool(node) => Source::Pool(node.connect_timeout(timeout)),
             borrowed @ Source::Borrowed(_) => borrowed,
         };
-        self.connect_timeout = timeout;
         self
     }
 
@@ -226,11 +221,91 @@ impl RedisRsNode {
     /// socket, nor on a connection of your own or of a pool's manager.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     #[must_use]
-    pub fn tls(mut self, tls: crate::Tls) -> Self {
-        if let Source::Address(node) = &self.source {
-            let node = ClientNode::new(node.client().with_tls(tls));
-            self.source = Source::Address(node.connect_timeout(self.connect_timeout));
-        }
+    pub fn tls(self, tls: crate::Tls) -> Self {
+        self.with_address(|address| Address {
+            tls: Some(tls),
+            tls_at_connect: None,
+            ..address.by_our_tls()
+        })
+    }
+
+    /// Like [`tls`](Self::tls), with certificates that are asked for at each connect: for those that are
+    /// renewed while the service runs.
+    ///
+    /// ```no_run
+    /// use lock_redis_rs::{RedisRsNode, Tls};
+    ///
+    /// # fn node() -> Result<RedisRsNode, Box<dyn std::error::Error>> {
+    /// let node = RedisRsNode::new("rediss://redis-1.internal:6379")?.tls_at_connect(|| async {
+    ///     let (chain, key) = (std::fs::read("client.crt")?, std::fs::read("client.key")?);
+    ///     let roots = std::fs::read("ca.crt")?;
+    ///     let tls = Tls::new().root_certificates(&roots)?.client_certificate(&chain, &key)?;
+    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(tls)
+    /// });
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// The time that it takes is part of the [`connect_timeout`](Self::connect_timeout). If it fails, the
+    /// call is told so by a [`NotSent`](lock_core::node::NodeErrorKind::NotSent) with the cause.
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    #[must_use]
+    pub fn tls_at_connect<F, A, E>(self, ask: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Result<crate::Tls, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask = AtConnect::new(ask);
+        self.with_address(|address| Address {
+            tls_at_connect: Some(ask),
+            ..address.by_our_tls()
+        })
+    }
+
+    /// Logs in with credentials that are asked for at each connect, in place of those of the URL or of the
+    /// client: for passwords that change while the service runs, such as tokens of a cloud.
+    ///
+    /// ```no_run
+    /// use lock_redis_rs::{Credentials, RedisRsNode};
+    ///
+    /// # async fn token() -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # fn node() -> Result<RedisRsNode, lock_redis_rs::InvalidUrl> {
+    /// let node = RedisRsNode::new("redis://redis-1.internal:6379")?
+    ///     .credentials_at_connect(|| async { Ok::<_, std::io::Error>(Credentials::new("locks", token().await?)) });
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// The time that it takes is part of the [`connect_timeout`](Self::connect_timeout). If it fails, or the
+    /// server refuses the credentials, the call is told so by a
+    /// [`NotSent`](lock_core::node::NodeErrorKind::NotSent) with the cause; a lock that waits goes on
+    /// waiting, since the next ones may be right. An open connection is not logged in again: Redis keeps it
+    /// until its user is deleted or its clients are killed.
+    ///
+    /// Set it before the first call. It has no effect on a connection of your own or of a pool's manager.
+    #[must_use]
+    pub fn credentials_at_connect<F, A, E>(self, ask: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask = AtConnect::new(ask);
+        self.with_address(|address| Address {
+            credentials_at_connect: Some(ask),
+            ..address.clone()
+        })
+    }
+
+    fn with_address(mut self, change: impl FnOnce(&Address) -> Address) -> Self {
+        self.source = match self.source {
+            Source::Address(node) => {
+                let changed = change(node.client());
+                Source::Address(node.with_client(changed))
+            }
+            other => other,
+        };
         self
     }
 }

@@ -37,7 +37,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// # }
 /// ```
 ///
-/// Certificates are read once. For new ones, make a new node.
+/// Certificates are read once. Those that change are asked for by `RedisRsNode::tls_at_connect`.
 #[derive(Clone, Default)]
 pub struct Tls {
     roots: Option<library::Roots>,

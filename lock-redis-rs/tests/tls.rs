@@ -32,13 +32,17 @@ mod backend {
         ca: &str,
         client: Option<&Certified>,
     ) -> Node {
-        let mut tls = Tls::new().root_certificates(ca.as_bytes()).unwrap();
-        if let Some(Certified { certificate, key }) = client {
-            tls = tls
+        node(url, connect_timeout).tls(tls(ca, client))
+    }
+
+    pub(crate) fn tls(ca: &str, client: Option<&Certified>) -> Tls {
+        let tls = Tls::new().root_certificates(ca.as_bytes()).unwrap();
+        match client {
+            Some(Certified { certificate, key }) => tls
                 .client_certificate(certificate.as_bytes(), key.as_bytes())
-                .unwrap();
+                .unwrap(),
+            None => tls,
         }
-        node(url, connect_timeout).tls(tls)
     }
 }
 

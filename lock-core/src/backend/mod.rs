@@ -111,6 +111,7 @@
 //! several [`ClientNode`]s, among which a hash of the key chooses (rule N12).
 
 mod addresses;
+mod at_connect;
 mod call;
 mod calls;
 mod client;
@@ -127,6 +128,7 @@ use std::error::Error;
 use std::task::Waker;
 
 pub use addresses::Addresses;
+pub use at_connect::{AtConnect, Credentials};
 pub use client::{Client, Connection, MAX_PENDING, Opened};
 pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;

@@ -63,6 +63,14 @@ impl<C: Client> ClientNode<C> {
         Self::with(Arc::clone(&self.keeper.client), settings)
     }
 
+    /// The same node over another client.
+    ///
+    /// Set it before the first call.
+    #[must_use]
+    pub fn with_client(self, client: C) -> Self {
+        Self::with(Arc::new(client), self.keeper.settings.clone())
+    }
+
     /// The client that the node was made of.
     #[must_use]
     pub fn client(&self) -> &C {

@@ -30,6 +30,7 @@
 
 mod allowing;
 mod connection;
+mod credentials;
 mod errors;
 mod failover;
 mod replies;

@@ -17,6 +17,7 @@ pub(crate) struct Authority {
 }
 
 /// A certificate and its key, as PEM.
+#[derive(Clone)]
 pub(crate) struct Certified {
     pub(crate) certificate: String,
     pub(crate) key: String,
@@ -52,8 +53,14 @@ impl Authority {
     }
 
     pub(crate) fn client(&self) -> Certified {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(&of_client())
+    }
+
+    /// A client's certificate of the past.
+    pub(crate) fn expired_client(&self) -> Certified {
+        let mut params = of_client();
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 1, 1);
         self.sign(&params)
     }
 
@@ -90,6 +97,12 @@ impl Authority {
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
+}
+
+fn of_client() -> CertificateParams {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params
 }
 
 fn of_server(names: &[&str]) -> CertificateParams {

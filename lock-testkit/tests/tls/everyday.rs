@@ -1,6 +1,8 @@
 //! TLS that works.
 
+use std::convert::Infallible;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_core::{DistributedLockExt, LockRequest, RedisNode, Redlock, Reply};
@@ -122,6 +124,39 @@ async fn a_server_that_asks_for_a_client_certificate_is_shown_one() {
         !shown.contains("PRIVATE") && !shown.contains("CERT"),
         "{shown}"
     );
+}
+
+#[apply(async_test!)]
+async fn certificates_are_asked_for_at_each_connect_and_an_expired_one_is_told() {
+    let authority = Authority::new();
+    let server = authority
+        .server(&["127.0.0.1"])
+        .arg("--tls-auth-clients", "yes")
+        .start()
+        .unwrap();
+    let shown = Arc::new(Mutex::new(authority.client()));
+    let (ca, next) = (authority.pem(), Arc::clone(&shown));
+    let node = backend::node(&url(&server), CONNECT).tls_at_connect(move || {
+        let tls = backend::tls(&ca, Some(&next.lock().unwrap()));
+        async move { Ok::<_, Infallible>(tls) }
+    });
+    until_answered(&node).await;
+
+    *shown.lock().unwrap() = authority.expired_client();
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]).ok();
+    let is_told = async || {
+        let error = node.execute(&acquire("k", token()), LONG).await;
+        error.is_err_and(|error| super::chain(&error).to_lowercase().contains("expired"))
+    };
+    let mut tries = 0;
+    while !is_told().await {
+        tries += 1;
+        assert!(tries < 100, "the expired certificate is not told");
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    *shown.lock().unwrap() = authority.client();
+    until_answered(&node).await;
 }
 
 #[apply(async_test!)]
