@@ -27,6 +27,22 @@ impl Votes {
     }
 }
 
+/// A lock that this process holds; from [`Redlock::held`](crate::Redlock::held).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldReport {
+    /// The resources, without the lock's prefix: one, unless they were locked together.
+    pub resources: Vec<Vec<u8>>,
+    /// How long ago it was acquired, or resumed from a lease.
+    pub age: Duration,
+    /// For how long it can still be relied on.
+    pub remaining: Duration,
+    /// How many nodes have granted it.
+    pub votes: Votes,
+    /// Whether it is extended automatically.
+    pub is_auto_extended: bool,
+}
+
 /// What stands behind a [`LockGuard`](crate::LockGuard).
 ///
 /// The numbers are those of the rules on [`DistributedLock`](crate::DistributedLock#rules).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::display::Hidden;
-use crate::node::NodeError;
+use crate::node::{NodeError, note_of};
 
 /// What the nodes say about a lock: its keys and their holders; from
 /// [`Redlock::inspect`](crate::Redlock::inspect).
@@ -32,16 +32,27 @@ pub struct NodeInspection {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockKey {
-    /// The holder's token, cut to 128 bytes; `None` if the key is not a string, and so not a lock.
+    /// The key's value, cut to 128 bytes: the holder's token, with its note. `None` if the key is not a
+    /// string, and so not a lock.
     pub token: Option<Vec<u8>>,
     /// What is left of the key's life; `None` if it has no expiry.
     pub ttl: Option<Duration>,
+}
+
+impl LockKey {
+    /// Who holds the lock, in the holder's own words, if it left a note
+    /// ([`RedlockBuilder::owner`](crate::RedlockBuilder::owner)). Nobody has checked them.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        note_of(self.token.as_deref()?)
+    }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockKey")
             .field("token", &Hidden(&self.token))
+            .field("owner", &self.owner())
             .field("ttl", &self.ttl)
             .finish()
     }

@@ -148,7 +148,8 @@ impl fmt::Display for Lease {
         }
         let [ttl, remaining, hold] =
             [self.ttl, self.remaining, self.hold].map(|time| time.as_nanos());
-        let tokens = self.tokens.join(",");
+        let tokens = self.tokens.iter().map(|token| escaped(token));
+        let tokens = tokens.collect::<Vec<_>>().join(",");
         write!(f, ":{tokens}:{ttl}:{remaining}:{hold}")
     }
 }
@@ -186,7 +187,10 @@ impl FromStr for Lease {
             .map(unhex)
             .collect::<Option<_>>();
         let resources = resources.ok_or(malformed("the resource"))?;
-        let tokens = next("the token")?.split(',').map(str::to_owned).collect();
+        let tokens = next("the token")?.split(',').map(unescaped);
+        let tokens = tokens
+            .collect::<Option<_>>()
+            .ok_or(malformed("the token"))?;
         let mut time = |part| {
             let nanos = next(part)?.parse().map_err(|_| malformed(part))?;
             Ok(Duration::from_nanos(nanos))
@@ -206,6 +210,29 @@ impl FromStr for Lease {
             hold,
         })
     }
+}
+
+/// The text with each byte that may mean something around it as `%` and two digits.
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        match byte {
+            b'-' | b'.' | b'_' => escaped.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => escaped.push(char::from(byte)),
+            byte => escaped.push_str(&format!("%{byte:02x}")),
+        }
+        escaped
+    })
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.extend(unhex(digits)?);
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -256,7 +283,8 @@ mod tests {
     fn a_lease_is_the_same_after_a_journey_as_text() {
         let of = |resources| Lease::new(resources, "", Duration::ZERO, Duration::ZERO);
         let several = of(vec![b"a".to_vec(), b",:".to_vec(), Vec::new()]);
-        for lease in [lease(), several, of(vec![Vec::new()])] {
+        let noted = lease().or_by("id web-1: 100 %,\u{e9}", 8);
+        for lease in [lease(), several, of(vec![Vec::new()]), noted] {
             assert_eq!(lease.to_string().parse::<Lease>(), Ok(lease));
         }
     }
@@ -287,6 +315,12 @@ mod tests {
             error(&text.replace("ff00", "+f00")),
             "malformed lease: the resource is malformed"
         );
+        for token in ["to%ken", "%e", "%g0", "%ff"] {
+            assert_eq!(
+                error(&text.replace("token", token)),
+                "malformed lease: the token is malformed"
+            );
+        }
         assert_eq!(
             error(&text.replace(":30000", ":-3000")),
             "malformed lease: the ttl is malformed"

@@ -101,6 +101,7 @@ mod lock;
 #[doc(hidden)]
 pub mod mutants;
 pub mod node;
+mod note;
 mod redlock;
 mod request;
 mod retry;
@@ -118,7 +119,7 @@ pub use error::{
     Unavailable, WithLockError,
 };
 pub use guard::LockGuard;
-pub use held::Votes;
+pub use held::{HeldReport, Votes};
 pub use inspection::{Inspection, LockKey, NodeInspection};
 pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};

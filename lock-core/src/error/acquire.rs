@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{InvalidInput, NodeReports};
-use crate::display::{Hidden, Ms};
+use crate::display::{Hidden, Line, Ms};
 
 /// Why a lock was not acquired. Whatever the failed attempts have set is released.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -37,11 +37,14 @@ pub struct Contended {
     pub waited: Duration,
     /// How many attempts it made.
     pub attempts: u32,
-    /// The token of the holder, if a quorum of nodes named the same one.
+    /// The value of the holder's key, if a quorum of nodes named the same one.
     pub holder: Option<Vec<u8>>,
     /// How long the holder's key lives at most, unless it is extended or released, by the node where
     /// it lives longest; `None` if no node reported it, or the key has no expiry.
     pub holder_ttl: Option<Duration>,
+    /// Who holds the lock, in the holder's own words ([`RedlockBuilder::owner`](crate::RedlockBuilder::owner)),
+    /// by that node; `None` if it left none there. Nobody has checked them.
+    pub owner: Option<String>,
     /// The answers of all nodes in the last whole round.
     pub nodes: NodeReports,
 }
@@ -80,6 +83,7 @@ impl fmt::Debug for Contended {
             .field("waited", &self.waited)
             .field("attempts", &self.attempts)
             .field("holder", &Hidden(&self.holder))
+            .field("owner", &self.owner)
             .field("holder_ttl", &self.holder_ttl)
             .field("nodes", &self.nodes)
             .finish()
@@ -88,7 +92,10 @@ impl fmt::Debug for Contended {
 
 impl fmt::Display for Contended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("held by somebody else")?;
+        match &self.owner {
+            Some(owner) => write!(f, "held by {}", Line(owner))?,
+            None => f.write_str("held by somebody else")?,
+        }
         if let Some(ttl) = self.holder_ttl {
             write!(f, " for up to {}", Ms(ttl))?;
         }

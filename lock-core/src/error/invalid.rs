@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::display::Ms;
+use crate::display::{Ms, Name};
 
 /// A value that cannot work, with the limit that it breaks. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +117,16 @@ pub enum BuildError {
     DriftFactor {
         /// The factor given.
         factor: f64,
+    },
+    /// The owner cannot stand behind a token.
+    #[error("owner has {len} bytes, at most {max} are possible, and no control characters: \"{}\"", Name(owner.as_bytes()))]
+    Owner {
+        /// The owner given.
+        owner: String,
+        /// Its length in bytes.
+        len: usize,
+        /// The longest one.
+        max: usize,
     },
     /// No node could answer within this timeout.
     #[error("{setting} is 0 ms, it must be longer")]

@@ -74,8 +74,9 @@ impl LockGuard {
         self.held.resource()
     }
 
-    /// The random value that names the owner. It does not grow with time, so it is not a fencing
-    /// token. Anybody who knows it can release the lock.
+    /// The value that names the owner: random, with the note of
+    /// [`RedlockBuilder::owner`](crate::RedlockBuilder::owner) behind it if there is one. It does not grow
+    /// with time, so it is not a fencing token. Anybody who knows it can release the lock.
     #[must_use]
     pub fn token(&self) -> &str {
         self.held.token()

@@ -24,6 +24,7 @@ pub use operation::{ExtendEntry, Operation};
 pub use reply::Reply;
 pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};
 pub use token::Token;
+pub(crate) use token::note_of;
 
 /// Sends commands to one Redis server.
 ///

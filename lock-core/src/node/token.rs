@@ -1,56 +1,122 @@
-//! The random owner value of one attempt.
+//! The owner value of one attempt.
 
 use std::fmt;
 
+use crate::note::Note;
 use crate::runtime::Runtime;
 
-/// The random value that names the owner of ONE attempt to acquire: a UUID of version 4 (122 random
-/// bits), kept as its text of 36 characters.
+/// The value of a lock's key: what names the owner of ONE attempt to acquire, and perhaps a note behind it
+/// that tells people who that is.
 ///
-/// A token cannot be chosen, since two owners with the same one would release each other's lock. It
-/// says which holder may extend and release. It does not grow, so it is not a fencing token.
+/// Identity is the first 36 characters, a UUID of version 4 (122 random bits). They cannot be chosen, since two
+/// owners with the same ones would release each other's lock. They say which holder may extend and release,
+/// and do not grow, so they are no fencing token. The [note](Self::note) follows after a blank. Nodes compare
+/// whole values.
+///
+/// It is kept in place, without an allocation of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token([u8; Token::LEN]);
+pub struct Token {
+    /// Zero behind the end.
+    bytes: [u8; Token::MAX],
+    len: u8,
+}
 
 impl Token {
-    const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
+    const ID: usize = uuid::fmt::Hyphenated::LENGTH;
+    const MAX: usize = Self::ID + 1 + Note::MAX;
 
-    /// Makes a new token of the runtime's random bytes.
+    /// Makes a new token of the runtime's random bytes, without a note.
     #[must_use]
     pub fn generate(runtime: &dyn Runtime) -> Self {
         Self::from_random(runtime.random())
     }
 
+    /// The same token with a note behind it: 1 to 90 bytes of text without control characters, otherwise
+    /// `None`. For tests: the tokens of a lock have the note of
+    /// [`RedlockBuilder::owner`](crate::RedlockBuilder::owner).
+    #[must_use]
+    pub fn with_note(self, note: &str) -> Option<Self> {
+        Some(self.noted(&Note::new(note)?))
+    }
+
+    pub(crate) fn noted(self, note: &Note) -> Self {
+        let mut token = Self::EMPTY;
+        token.push(self.id().as_bytes());
+        token.push(b" ");
+        token.push(note.as_str().as_bytes());
+        token
+    }
+
     /// Returns the token of a held lock from its text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let bytes = <[u8; Self::LEN]>::try_from(text.as_bytes()).ok()?;
+        let (id, rest) = text.split_at_checked(Self::ID)?;
+        if !rest.is_empty() {
+            Note::new(rest.strip_prefix(' ')?)?;
+        }
         // In this very spelling: to a server, another one of the same UUID is another value.
-        let uuid = uuid::Uuid::try_parse(text).ok()?;
-        let is_same = *uuid.hyphenated().encode_lower(&mut [0; Self::LEN]) == *text;
-        is_same.then_some(Self(bytes))
+        let uuid = uuid::Uuid::try_parse(id).ok()?;
+        let is_same = *uuid.hyphenated().encode_lower(&mut [0; Self::ID]) == *id;
+        let mut token = Self::EMPTY;
+        token.push(text.as_bytes());
+        is_same.then_some(token)
     }
 
     pub(crate) fn from_random(random: [u8; 16]) -> Self {
-        let mut text = [0; Self::LEN];
-        uuid::Builder::from_random_bytes(random)
-            .into_uuid()
-            .hyphenated()
-            .encode_lower(&mut text);
-        Self(text)
+        let uuid = uuid::Builder::from_random_bytes(random).into_uuid();
+        let mut token = Self::EMPTY;
+        token.push(
+            uuid.hyphenated()
+                .encode_lower(&mut [0; Self::ID])
+                .as_bytes(),
+        );
+        token
     }
 
-    /// The token as bytes: the value of the lock's key.
+    const EMPTY: Self = Self {
+        bytes: [0; Self::MAX],
+        len: 0,
+    };
+
+    /// Adds what has room.
+    fn push(&mut self, more: &[u8]) {
+        let free = &mut self.bytes[usize::from(self.len)..];
+        for (byte, more) in free.iter_mut().zip(more) {
+            *byte = *more;
+            self.len += 1;
+        }
+    }
+
+    /// The value of the lock's key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes[..usize::from(self.len)]
     }
 
-    /// The token as text: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+    /// The value of the lock's key as text: `67e55044-10b1-426f-9247-bb680e5fe0c8 web-1 pid 4711`.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // A hyphenated UUID is ASCII; were it ever not, an empty token would match nothing.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        // It was made of text; were it ever not, an empty token would match nothing.
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
+
+    /// The part that names the owner: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.as_str().get(..Self::ID).unwrap_or_default()
+    }
+
+    /// The note, in which the owner tells people who it is.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.as_str().get(Self::ID + 1..)
+    }
+}
+
+/// The note in the value of a key, if it is one of ours.
+pub(crate) fn note_of(value: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(value).ok()?;
+    Token::parse(text)?;
+    text.get(Token::ID + 1..)
 }
 
 impl fmt::Debug for Token {
@@ -82,14 +148,40 @@ mod tests {
     }
 
     #[test]
+    fn a_note_stands_behind_what_names_the_owner() {
+        let token = Token::from_random([0; 16]);
+        assert_eq!(token.with_note("two\nlines"), None);
+        let token = token.with_note("web-1 pid 7").unwrap();
+        assert_eq!(
+            token.as_str(),
+            "00000000-0000-4000-8000-000000000000 web-1 pid 7"
+        );
+        assert_eq!(token.id(), Token::from_random([0; 16]).as_str());
+        assert_eq!(token.note(), Some("web-1 pid 7"));
+        assert_eq!(Token::from_random([0; 16]).note(), None);
+    }
+
+    #[test]
     fn a_text_is_a_token_only_as_tokens_are_written() {
-        let text = "67e55044-10b1-426f-9247-bb680e5fe0c8";
-        assert_eq!(Token::parse(text).unwrap().as_str(), text);
+        let id = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        let longest = "n".repeat(Note::MAX);
+        for text in [
+            id.to_owned(),
+            format!("{id} web 1"),
+            format!("{id} {longest}"),
+        ] {
+            assert_eq!(Token::parse(&text).unwrap().as_str(), text);
+        }
         for other in [
             "",
             "67E55044-10b1-426f-9247-bb680e5fe0c8",
             "67e5504410b1426f9247bb680e5fe0c8",
             "{67e5504410b1426f9247bb680e5fe0c8}--",
+            &format!("{id} "),
+            &format!("{id}-web"),
+            &format!("{id} two\nlines"),
+            &format!("{id} {longest}n"),
+            &id.replace("-10b1-", "-10b\u{e9}"),
         ] {
             assert!(Token::parse(other).is_none(), "{other}");
         }

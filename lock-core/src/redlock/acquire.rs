@@ -174,7 +174,7 @@ impl<'a> Acquire<'a> {
     ) -> Result<Held, (Box<Defeat>, Box<FanOut<Acquiring>>)> {
         let token = match own.last() {
             Some(last) if mutant!(TokenReused) => *last,
-            _ => Token::generate(&*self.runtime),
+            _ => self.engine.settings().token(&*self.runtime),
         };
         let nodes = &self.engine.nodes;
         let began = self.engine.settings().beginning(&*self.runtime, now);
@@ -258,6 +258,7 @@ impl<'a> Acquire<'a> {
         let labels = self.engine.nodes.labels();
         let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
         let nodes = defeat.round.ballots().reports(labels, granted);
+        let longest = defeat.round.longest_holder();
         match &defeat.verdict {
             Verdict::TooLate | Verdict::Won => AcquireError::TooSlow(TooSlow {
                 waited,
@@ -269,7 +270,8 @@ impl<'a> Acquire<'a> {
                 waited,
                 attempts,
                 holder: holder.as_ref().and_then(|holder| holder.token.clone()),
-                holder_ttl: defeat.round.holder_ttl(),
+                holder_ttl: longest.and_then(|holder| holder.ttl),
+                owner: longest.and_then(|holder| holder.owner().map(str::to_owned)),
                 nodes,
             }),
             Verdict::Vetoed => AcquireError::Contended(Contended {

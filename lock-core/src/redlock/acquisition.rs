@@ -14,6 +14,7 @@ use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
+use crate::held::Votes;
 use crate::node::{Command, Keys, Token};
 use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
@@ -126,6 +127,19 @@ impl Acquisition {
 
     pub(crate) fn quorum(&self) -> Quorum {
         self.nodes.quorum()
+    }
+
+    /// The resources that it stands for, without the lock's prefix.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = Vec<u8>> {
+        let prefix = self.nodes.settings.prefix.len();
+        self.keys
+            .as_slice()
+            .iter()
+            .map(move |key| key[prefix..].to_vec())
+    }
+
+    pub(crate) fn votes(&self) -> Votes {
+        Votes::new(self.ledger().granted().len(), self.quorum().nodes())
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {

@@ -10,6 +10,7 @@ use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
 use crate::error::BuildError;
 use crate::node::RedisNode;
+use crate::note::Note;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
@@ -40,6 +41,8 @@ pub struct RedlockBuilder<N: ?Sized = dyn RedisNode> {
     members: Vec<LockNode>,
     /// `None` is a majority.
     quorum: Option<usize>,
+    /// `None` is the host and the process.
+    owner: Option<String>,
     /// Not checked yet, and with a quorum that stands for the one above.
     settings: Settings,
 }
@@ -86,6 +89,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
             nodes: Vec::new(),
             members: Vec::new(),
             quorum: None,
+            owner: None,
             settings: Settings::default(),
         }
     }
@@ -94,6 +98,16 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     /// other libraries with the same key exclude each other.
     pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.settings.prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// Who holds these locks, in words for the people who look at them: at most 90 bytes, without control
+    /// characters. It stands behind the random part of each key's value, and is shown by
+    /// [`Contended`](crate::Contended), [`Redlock::inspect`](crate::Redlock::inspect) and any client of
+    /// Redis. Nothing is decided by it. The empty text leaves it out, so that values are the random part
+    /// alone. Defaults to the host and the process: `web-7f4c pid 4711`.
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
         self
     }
 
@@ -205,6 +219,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
             Some(quorum) => Quorum::new(quorum, nodes)?,
             None => Quorum::majority(nodes),
         };
+        self.settings.owner = owner(self.owner)?;
         self.settings.check()?;
         let nodes = Nodes::new(self.members, self.settings);
         Ok((Engine::new(nodes), self.nodes))
@@ -226,5 +241,20 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
             }),
             None => Ok(()),
         }
+    }
+}
+
+fn owner(given: Option<String>) -> Result<Option<Note>, BuildError> {
+    match given {
+        None => Ok(Note::of_this_process()),
+        Some(owner) if owner.is_empty() => Ok(None),
+        Some(owner) => match Note::new(&*owner) {
+            Some(note) => Ok(Some(note)),
+            None => Err(BuildError::Owner {
+                len: owner.len(),
+                max: Note::MAX,
+                owner,
+            }),
+        },
     }
 }

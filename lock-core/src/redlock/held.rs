@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::protocol::NodeSet;
+use super::renewals::Renewable;
 use super::{extend, release, renew};
 use crate::error::{ExtendError, Loss, NodeReports, NodeVote, ReleaseError, ResumeError};
 use crate::guard::LockGuard;
-use crate::held::{HeldLock, Votes};
+use crate::held::{HeldLock, HeldReport, Votes};
 use crate::lease::Lease;
 use crate::node::{NodeErrorKind, Token};
 use crate::request::LockRequest;
@@ -50,8 +51,7 @@ impl HeldLock for Held {
     }
 
     fn votes(&self) -> Votes {
-        let granted = self.lock.ledger().granted().len();
-        Votes::new(granted, self.lock.quorum().nodes())
+        self.lock.votes()
     }
 
     fn lost(&self) -> BoxFuture<'static, Loss> {
@@ -66,15 +66,13 @@ impl HeldLock for Held {
         if remaining.is_zero() || !is_ours() {
             return None;
         }
-        let prefix = lock.nodes.settings.prefix.len();
-        let keys = lock.keys.as_slice().iter();
         let (held_until, is_everywhere) = {
             let ledger = lock.ledger();
             let all = NodeSet::all(lock.quorum().nodes());
             (ledger.held_until(), ledger.granted() == all)
         };
         let ttl = lock.timing.ttl.as_duration();
-        let resources = keys.map(|key| key[prefix..].to_vec()).collect();
+        let resources = lock.resources().collect();
         let lease = Lease::new(resources, lock.token.as_str(), ttl, remaining)
             .with_hold_at_least(held_until.saturating_sub(now));
         // An older token stands where a node has not answered since.
@@ -101,6 +99,34 @@ impl HeldLock for Held {
     }
 }
 
+/// What is held at present, the oldest first.
+pub(crate) fn all(engine: &Engine) -> Vec<HeldReport> {
+    let mut all: Vec<_> = engine
+        .registry
+        .all()
+        .iter()
+        .filter_map(|lock| report(lock))
+        .collect();
+    all.sort_by_key(|held| std::cmp::Reverse(held.age));
+    all
+}
+
+/// `None` for what is not held yet, or no more.
+fn report(lock: &Acquisition) -> Option<HeldReport> {
+    let now = lock.look();
+    let remaining = lock.remaining_at(now);
+    if remaining.is_zero() {
+        return None;
+    }
+    Some(HeldReport {
+        resources: lock.resources().collect(),
+        age: now.saturating_sub(lock.started),
+        remaining,
+        votes: lock.votes(),
+        is_auto_extended: lock.renewed().is_some(),
+    })
+}
+
 /// The most tokens that a lease names.
 const MAX_TOKENS: usize = 8;
 
@@ -116,7 +142,7 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     let runtime = engine.settings().runtime();
     let began = engine.settings().beginning(&*runtime, runtime.now());
     let now = began.now;
-    let token = Token::generate(&*runtime);
+    let token = engine.settings().token(&*runtime);
     let lock = Acquisition::new(&engine.nodes, &runtime, &plan, began, token);
     let lock = Arc::new(lock.of_lease(old));
     if !mutant!(ShutdownForgetsResumed) {

@@ -34,6 +34,7 @@ use crate::error::{
     ShutdownError,
 };
 use crate::guard::LockGuard;
+use crate::held::HeldReport;
 use crate::inspection::Inspection;
 use crate::lease::Lease;
 use crate::lock::DistributedLock;
@@ -132,6 +133,13 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// The call may be dropped at any time.
     pub async fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InvalidInput> {
         survey::inspect(&self.engine, resource.as_ref()).await
+    }
+
+    /// The locks that are held by this lock and its clones at present, the oldest first: by guards that live
+    /// and by bodies that run. Nothing is sent.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldReport> {
+        held::all(&self.engine)
     }
 
     /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.

@@ -5,7 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
-use crate::node::Keys;
+use crate::node::{Keys, Token};
+use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, AmbientId, Home, Runtime};
@@ -17,6 +18,8 @@ const READ_WITHIN: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) prefix: Vec<u8>,
+    /// Who holds these locks, in words for people.
+    pub(crate) owner: Option<Note>,
     pub(crate) quorum: Quorum,
     pub(crate) ttl: Duration,
     pub(crate) max_wait: Option<Duration>,
@@ -50,6 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             prefix: Vec::new(),
+            owner: None,
             quorum: Quorum::majority(1),
             ttl: Duration::from_secs(30),
             max_wait: Some(Duration::from_secs(10)),
@@ -181,6 +185,15 @@ impl Settings {
             before = moment.now;
         }
         self.moment(runtime)
+    }
+
+    /// A new token, with the note of this lock.
+    pub(crate) fn token(&self, runtime: &dyn Runtime) -> Token {
+        let token = Token::generate(runtime);
+        match &self.owner {
+            Some(owner) => token.noted(owner),
+            None => token,
+        }
     }
 
     /// The key of a resource: the prefix and then the resource, byte for byte.

@@ -15,6 +15,7 @@ mod input;
 mod logs;
 mod loss;
 mod one_key;
+mod operators;
 mod pauses;
 mod release;
 mod renewal;

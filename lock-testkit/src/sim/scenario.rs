@@ -162,6 +162,8 @@ fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Redlock<SimNode> {
         .quorum(plan.quorum)
         .ttl(plan.ttl)
         .drift_factor(plan.drift_factor)
+        // The same on every machine.
+        .owner(format!("{client:?}"))
         .build();
     match built {
         Ok(locks) => locks,

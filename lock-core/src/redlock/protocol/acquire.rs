@@ -161,9 +161,9 @@ impl AcquireRound {
         &self.ballots
     }
 
-    /// What is left of the holder's lock according to the node that knows it longest.
-    pub(crate) fn holder_ttl(&self) -> Option<Duration> {
-        self.holders().filter_map(|holder| holder.ttl).max()
+    /// The holder according to the node where its key lives longest.
+    pub(crate) fn longest_holder(&self) -> Option<&LockKey> {
+        self.holders().max_by_key(|holder| holder.ttl)
     }
 
     fn contended(&self, own: &[Token]) -> Verdict {

@@ -77,9 +77,10 @@ impl NodeCx {
         &self.runtime
     }
 
-    /// Returns a new token.
+    /// Returns a new token, with a note as those of a lock have.
     pub(crate) fn token(&self) -> Token {
-        Token::generate(&*self.runtime)
+        let token = Token::generate(&*self.runtime);
+        token.with_note("a check, pid 1").unwrap_or(token)
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {

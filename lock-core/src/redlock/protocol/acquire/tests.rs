@@ -121,7 +121,7 @@ fn the_holder_is_the_one_that_a_quorum_of_refusals_names() {
     };
     assert_eq!(holder.unwrap().token.as_deref(), Some(&b"a"[..]));
     assert!(!split);
-    assert_eq!(one.holder_ttl(), Some(13 * MS));
+    assert_eq!(one.longest_holder().unwrap().ttl, Some(13 * MS));
 
     let mut rivals = round(5);
     named(&mut rivals, 0, "a", 1);
