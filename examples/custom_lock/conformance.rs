@@ -16,23 +16,7 @@ use crate::lease::{LeaseFile, now};
 
 lock_testkit::lock_conformance! {
     harness: FileHarness,
-    unsupported: {
-        a_late_majority_is_no_lock: "there are no nodes",
-        a_majority_of_dead_nodes_is_an_outage: "there are no nodes",
-        a_majority_of_denying_nodes_is_an_outage: "there are no nodes",
-        a_majority_of_hung_nodes_is_an_outage: "there are no nodes",
-        a_minority_of_dead_nodes_does_no_harm: "there are no nodes",
-        a_minority_of_denying_nodes_does_no_harm: "there are no nodes",
-        a_minority_of_hung_nodes_does_no_harm: "there are no nodes",
-        a_minority_of_late_nodes_does_no_harm: "there are no nodes",
-        a_release_during_an_outage_is_made_good: "there are no nodes",
-        a_stale_minority_does_not_keep_a_lock_taken: "there are no nodes",
-        an_acquire_dropped_while_nodes_are_slow_leaves_nothing: "there are no nodes",
-        an_outage_leaves_a_held_lock_its_validity: "there are no nodes",
-        bad_input_is_refused_before_any_node_is_asked: "there are no nodes",
-        slow_refusals_are_no_outage: "there are no nodes",
-        the_validity_counts_from_before_the_nodes_were_asked: "there are no nodes",
-    },
+    without: nodes,
 }
 
 #[derive(Debug)]

@@ -41,7 +41,7 @@ macro_rules! conformance {
             $harness
         }
         $crate::__conformance_tests! {
-            ($) node __node_checks NODE_CHECK_NAMES $($($name $reason,)*)?
+            ($) node __node_checks NODE_CHECK_NAMES [] $($($name $reason,)*)?
         }
     };
 }
@@ -55,17 +55,39 @@ macro_rules! conformance {
 /// }
 /// ```
 ///
+/// A lock that has no nodes, or whose nodes the harness cannot break, says so in one word: the checks that
+/// need some are then ignored, and have to fail with `--include-ignored`.
+///
+/// ```ignore
+/// lock_testkit::lock_conformance! { harness: MyHarness, without: nodes }
+/// ```
+///
 /// A check that needs a second process starts the test program again for this one test. The same
 /// harness is made there again, and [joins](crate::conformance::LockHarness::join) the world of the
 /// first one.
 #[macro_export]
 macro_rules! lock_conformance {
-    (harness: $harness:expr $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?) => {
+    (harness: $harness:expr, without: nodes $($rest:tt)*) => {
+        $crate::__lock_conformance! { $harness, [of_nodes] $($rest)* }
+    };
+    (harness: $harness:expr $(, $($rest:tt)*)?) => {
+        $crate::__lock_conformance! { $harness, [] $(, $($rest)*)? }
+    };
+}
+
+/// [`lock_conformance!`](crate::lock_conformance!), with the sort of checks that is missing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __lock_conformance {
+    (
+        $harness:expr, [$($missing:ident)?]
+        $(, unsupported: { $($name:ident: $reason:literal),* $(,)? })? $(,)?
+    ) => {
         fn __harness() -> impl $crate::conformance::lock::LockHarness {
             $harness
         }
         $crate::__conformance_tests! {
-            ($) lock __lock_checks LOCK_CHECK_NAMES $($($name $reason,)*)?
+            ($) lock __lock_checks LOCK_CHECK_NAMES [$($missing)?] $($($name $reason,)*)?
         }
     };
 }
@@ -75,7 +97,9 @@ macro_rules! lock_conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_tests {
-    (($d:tt) $suite:ident $list:ident $names:ident $($name:ident $reason:literal,)*) => {
+    (
+        ($d:tt) $suite:ident $list:ident $names:ident [$($missing:ident)?] $($name:ident $reason:literal,)*
+    ) => {
         $(const _: () = $crate::conformance::declare_unsupported(
             $crate::conformance::$suite::$names,
             stringify!($name),
@@ -85,39 +109,52 @@ macro_rules! __conformance_tests {
 
         // The arm that matches decides whether a check is declared unsupported.
         macro_rules! __conformance_test {
-            $(($name) => {
-                #[test]
-                #[ignore = $reason]
-                fn $name() {
-                    $crate::conformance::$suite::test(
-                        __harness(),
-                        $crate::conformance::TestCase {
-                            module: module_path!(),
-                            name: stringify!($name),
-                            unsupported: Some($reason),
-                        },
-                    );
-                }
+            $(($d need:ident $name) => {
+                $crate::__conformance_test_of! { $suite $name $reason }
             };)*
-            ($d check:ident) => {
-                #[test]
-                fn $d check() {
-                    $crate::conformance::$suite::test(
-                        __harness(),
-                        $crate::conformance::TestCase {
-                            module: module_path!(),
-                            name: stringify!($d check),
-                            unsupported: None,
-                        },
-                    );
-                }
+            $(($missing $d check:ident) => {
+                $crate::__conformance_test_of! { $suite $d check "the lock has no nodes" }
+            };)?
+            ($d need:ident $d check:ident) => {
+                $crate::__conformance_test_of! { $suite $d check }
             };
         }
         macro_rules! __conformance_each {
             ($d ($d need:ident $d rule:ident $d module:ident :: $d check:ident,)*) => {
-                $d (__conformance_test! { $d check })*
+                $d (__conformance_test! { $d need $d check })*
             };
         }
         $crate::$list! { __conformance_each }
+    };
+}
+
+/// Makes the test of one check.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance_test_of {
+    ($suite:ident $check:ident $($reason:literal)?) => {
+        #[test]
+        $(#[ignore = $reason])?
+        fn $check() {
+            $crate::conformance::$suite::test(
+                __harness(),
+                $crate::conformance::TestCase {
+                    module: module_path!(),
+                    name: stringify!($check),
+                    unsupported: $crate::__conformance_reason!($($reason)?),
+                },
+            );
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance_reason {
+    () => {
+        None
+    };
+    ($reason:literal) => {
+        Some($reason)
     };
 }

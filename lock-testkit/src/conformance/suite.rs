@@ -86,5 +86,8 @@ macro_rules! is_required {
     (optional) => {
         false
     };
+    (of_nodes) => {
+        false
+    };
 }
 pub(crate) use is_required;

@@ -166,6 +166,9 @@ impl MemoryNode {
     }
 
     /// Returns all keys, in the order of their bytes.
+    ///
+    /// A release returns when a quorum of nodes has answered, so behind it a minority may have the key still:
+    /// [`Redlock::flush`](lock_core::Redlock::flush) waits for those too.
     #[must_use]
     pub fn keys(&self) -> Vec<Vec<u8>> {
         self.with_server(|server, now| server.keyspace.keys(now))

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use lock_core::{RedisNode, Redlock, RedlockBuilder};
+
 use super::chance::Chance;
 use super::fault::FaultKind;
 use super::network::rules::NetworkRules;
+use super::simulation::Sim;
+use super::tasks::ClientId;
 
 /// The shape of a run, all of it chosen by the seed.
 #[derive(Clone, Debug)]
@@ -51,6 +55,24 @@ pub struct Plan {
 const MS: Duration = Duration::from_millis(1);
 
 impl Plan {
+    /// Begins a production lock for a client with all that the plan asks of one. It needs a larger quorum than
+    /// a majority where servers forget, for instance, or it breaks a rule that it is not to blame for.
+    pub fn redlock<N: RedisNode>(
+        &self,
+        sim: &Sim,
+        client: ClientId,
+        nodes: impl IntoIterator<Item = N>,
+    ) -> RedlockBuilder<N> {
+        Redlock::builder()
+            .nodes(nodes)
+            .runtime(sim.runtime(client))
+            .quorum(self.quorum)
+            .ttl(self.ttl)
+            .drift_factor(self.drift_factor)
+            // The same on every machine.
+            .owner(format!("{client:?}"))
+    }
+
     /// Makes the plan of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {

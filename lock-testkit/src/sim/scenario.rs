@@ -156,16 +156,7 @@ impl Scenario {
 
 /// The lock under test: the production engine over the client's nodes.
 fn redlock(sim: &Sim, client: ClientId, plan: &Plan) -> Redlock<SimNode> {
-    let built = Redlock::builder()
-        .nodes(sim.nodes(client))
-        .runtime(sim.runtime(client))
-        .quorum(plan.quorum)
-        .ttl(plan.ttl)
-        .drift_factor(plan.drift_factor)
-        // The same on every machine.
-        .owner(format!("{client:?}"))
-        .build();
-    match built {
+    match plan.redlock(sim, client, sim.nodes(client)).build() {
         Ok(locks) => locks,
         // A plan that no lock can be built of is a mistake of this crate.
         Err(error) => panic!("{error}: {plan:?}"),

@@ -26,11 +26,13 @@ fn processes_that_start_together_share_no_token() {
             if token == "done" {
                 break;
             }
-            // A random UUID of version 4, which no setting can replace.
-            assert_eq!(token.len(), 36, "{token}");
-            assert_eq!(&token[14..15], "4", "{token}");
-            assert!("89ab".contains(&token[19..20]), "{token}");
-            assert!(tokens.insert(token));
+            // A random UUID of version 4, which no setting can replace, and then the process.
+            let (id, note) = token.split_once(' ').unwrap();
+            assert_eq!(id.len(), 36, "{token}");
+            assert_eq!(&id[14..15], "4", "{token}");
+            assert!("89ab".contains(&id[19..20]), "{token}");
+            assert!(note.contains("pid "), "{token}");
+            assert!(tokens.insert(id.to_owned()));
         }
     }
     assert_eq!(tokens.len(), PROCESSES * EACH);

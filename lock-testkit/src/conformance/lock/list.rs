@@ -5,7 +5,8 @@ use crate::conformance::rule::Rule;
 use crate::conformance::run::CheckInfo;
 use crate::conformance::suite::is_required;
 
-/// Passes the list of checks to a macro: whether a check is required, its rule, and its path.
+/// Passes the list of checks to a macro: whether a check is required of every lock, of locks over nodes
+/// that can be broken, or of none; its rule, and its path.
 ///
 /// A check that is added here reaches every lock that runs the suite.
 #[doc(hidden)]
@@ -32,15 +33,15 @@ macro_rules! __lock_checks {
             required L6 input::a_ttl_that_cannot_work_is_refused,
             required L6 input::an_empty_name_is_refused,
             required L6 input::holding_for_longer_than_the_ttl_is_refused,
-            optional L6 input::bad_input_is_refused_before_any_node_is_asked,
+            of_nodes L6 input::bad_input_is_refused_before_any_node_is_asked,
             required L7 cancelling::an_acquire_dropped_after_any_poll_leaves_nothing,
             required L7 cancelling::a_dropped_wait_leaves_the_holder_alone,
             required L7 cancelling::dropped_waits_are_in_nobodys_way,
-            optional L7 cancelling::an_acquire_dropped_while_nodes_are_slow_leaves_nothing,
+            of_nodes L7 cancelling::an_acquire_dropped_while_nodes_are_slow_leaves_nothing,
             required L8 validity::a_guard_counts_down_from_its_ttl,
             required L8 validity::a_lock_ends_with_its_ttl,
             required L8 validity::a_lock_is_taken_as_long_as_its_guard_is_valid,
-            optional L8 validity::the_validity_counts_from_before_the_nodes_were_asked,
+            of_nodes L8 validity::the_validity_counts_from_before_the_nodes_were_asked,
             optional L8 processes::a_killed_process_keeps_its_lock_until_the_ttl_ends,
             required L9 extending::an_extended_lock_outlives_its_first_ttl,
             required L9 extending::an_extension_never_shortens,
@@ -62,18 +63,18 @@ macro_rules! __lock_checks {
             required L13 holding::a_released_lock_is_kept_for_hold_at_least,
             required L13 holding::a_dropped_lock_is_kept_for_hold_at_least,
             required L13 holding::a_release_after_hold_at_least_frees_at_once,
-            optional L14 minority::a_minority_of_hung_nodes_does_no_harm,
-            optional L14 minority::a_minority_of_dead_nodes_does_no_harm,
-            optional L14 minority::a_minority_of_denying_nodes_does_no_harm,
-            optional L14 minority::a_minority_of_late_nodes_does_no_harm,
-            optional L14 minority::a_stale_minority_does_not_keep_a_lock_taken,
-            optional L14 minority::slow_refusals_are_no_outage,
-            optional L14 majority::a_majority_of_hung_nodes_is_an_outage,
-            optional L14 majority::a_majority_of_dead_nodes_is_an_outage,
-            optional L14 majority::a_majority_of_denying_nodes_is_an_outage,
-            optional L14 majority::a_late_majority_is_no_lock,
-            optional L14 majority::an_outage_leaves_a_held_lock_its_validity,
-            optional L14 majority::a_release_during_an_outage_is_made_good,
+            of_nodes L14 minority::a_minority_of_hung_nodes_does_no_harm,
+            of_nodes L14 minority::a_minority_of_dead_nodes_does_no_harm,
+            of_nodes L14 minority::a_minority_of_denying_nodes_does_no_harm,
+            of_nodes L14 minority::a_minority_of_late_nodes_does_no_harm,
+            of_nodes L14 minority::a_stale_minority_does_not_keep_a_lock_taken,
+            of_nodes L14 minority::slow_refusals_are_no_outage,
+            of_nodes L14 majority::a_majority_of_hung_nodes_is_an_outage,
+            of_nodes L14 majority::a_majority_of_dead_nodes_is_an_outage,
+            of_nodes L14 majority::a_majority_of_denying_nodes_is_an_outage,
+            of_nodes L14 majority::a_late_majority_is_no_lock,
+            of_nodes L14 majority::an_outage_leaves_a_held_lock_its_validity,
+            of_nodes L14 majority::a_release_during_an_outage_is_made_good,
             required L15 losing::lost_ends_with_the_validity,
             required L15 losing::lost_is_put_off_by_an_extension,
             required L15 losing::lost_never_ends_for_a_released_lock,
