@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::display::Hidden;
+use crate::display::{Hidden, Name};
 use crate::node::{NodeError, note_of};
 
 /// What the nodes say about a lock: its keys and their holders; from
@@ -63,6 +63,12 @@ impl Inspection {
         Self { quorum, nodes }
     }
 
+    /// Returns whether any node has a key.
+    pub(crate) fn is_seen(&self) -> bool {
+        let found = |node: &NodeInspection| matches!(node.found, Ok(Some(_)));
+        self.nodes.iter().any(found)
+    }
+
     /// What each node says, in the configured order.
     #[must_use]
     pub fn nodes(&self) -> &[NodeInspection] {
@@ -105,6 +111,38 @@ impl Inspection {
             let ttl = *ttls.get(self.quorum - 1)?;
             Some(LockKey { ttl, ..key.clone() })
         })
+    }
+}
+
+/// The locks that the nodes know; from [`Redlock::list`](crate::Redlock::list).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Listing {
+    /// Each lock of which a node has a key, in the order of their names.
+    pub locks: Vec<ListedLock>,
+    /// Whether there are more than were asked for.
+    pub is_cut: bool,
+    /// The nodes that did not list all that they have, by their labels, and why. A lock that they alone know
+    /// is missing.
+    pub failures: Vec<(Arc<str>, NodeError)>,
+}
+
+/// One lock of a [`Listing`].
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ListedLock {
+    /// What is locked, without the lock's prefix. A tick that was claimed is one too: `{job}:{tick}`.
+    pub resource: Vec<u8>,
+    /// What each node says about it.
+    pub inspection: Inspection,
+}
+
+impl fmt::Debug for ListedLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListedLock")
+            .field("resource", &Name(&self.resource))
+            .field("inspection", &self.inspection)
+            .finish()
     }
 }
 

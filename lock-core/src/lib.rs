@@ -120,7 +120,7 @@ pub use error::{
 };
 pub use guard::LockGuard;
 pub use held::{HeldReport, Votes};
-pub use inspection::{Inspection, LockKey, NodeInspection};
+pub use inspection::{Inspection, ListedLock, Listing, LockKey, NodeInspection};
 pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};

@@ -44,6 +44,7 @@
 //! ```
 //!
 //! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
+//! `Redlock::list`, which is for operators, needs `SCAN` too.
 //!
 //! `SELECT` too, if the URL names a database other than 0, and `PING` where there is no password
 //! (with one, `AUTH` goes first, which everybody may send; with `protocol=resp3`, `HELLO`, which a

@@ -26,6 +26,7 @@
 //! ```
 //!
 //! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
+//! `Redlock::list`, which is for operators, needs `SCAN` too.
 //!
 //! `SELECT` too, if the URL names a database other than 0. While connecting, redis-rs also sends
 //! `CLIENT SETINFO`, which may be denied, and, only with `protocol=resp3`, `HELLO`, which a proxy

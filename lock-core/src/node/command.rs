@@ -94,6 +94,7 @@ impl Command {
             Operation::Inspect { key } | Operation::Remove { key } => {
                 self.name_and_keys(slice::from_ref(key).iter())
             }
+            Operation::Scan { prefix, cursor } => return scan(prefix, *cursor),
         };
         match operation {
             Operation::Acquire { token, ttl, .. } => {
@@ -120,7 +121,7 @@ impl Command {
                     args.push(number(whole_millis(*keep)));
                 }
             }
-            Operation::Inspect { .. } | Operation::Remove { .. } => {}
+            Operation::Inspect { .. } | Operation::Remove { .. } | Operation::Scan { .. } => {}
         }
         args
     }
@@ -147,6 +148,29 @@ impl Command {
         args.extend(keys.map(word));
         args
     }
+}
+
+/// Asks for few keys at a time: a server may answer with more, and a client may not read an answer of any
+/// length.
+fn scan<'a>(prefix: &[u8], cursor: u64) -> Vec<Cow<'a, [u8]>> {
+    let mut pattern = Vec::with_capacity(prefix.len() + 1);
+    for byte in prefix {
+        if b"*?[]\\".contains(byte) {
+            pattern.push(b'\\');
+        }
+        pattern.push(*byte);
+    }
+    pattern.push(b'*');
+    vec![
+        word("SCAN"),
+        number(cursor),
+        word("MATCH"),
+        Cow::Owned(pattern),
+        word("COUNT"),
+        word("20"),
+        word("TYPE"),
+        word("string"),
+    ]
 }
 
 fn word<T: AsRef<[u8]> + ?Sized>(word: &T) -> Cow<'_, [u8]> {
@@ -238,6 +262,19 @@ mod tests {
         assert_eq!(keep(Duration::from_nanos(1)).as_deref(), Some("1"));
         assert_eq!(keep(Duration::from_millis(5)).as_deref(), Some("5"));
     }
+
+    #[test]
+    fn a_scan_takes_its_prefix_byte_for_byte() {
+        let command = Command::from(Operation::Scan {
+            prefix: Arc::from(*b"a*[b]?\\"),
+            cursor: u64::MAX,
+        });
+        let pattern = r"a\*\[b\]\?\\*";
+        let expected = ["SCAN", "18446744073709551615", "MATCH", pattern];
+        assert_eq!(words(&command)[..4], expected.map(String::from));
+        assert!(!command.is_digest());
+    }
+
     #[test]
     fn a_command_is_encoded_once_for_all_clients_that_want_one_type() {
         let key = Arc::from(*b"k");

@@ -77,6 +77,17 @@ pub enum Operation {
         /// The lock's key.
         key: Arc<[u8]>,
     },
+    /// Lists keys that hold strings, a part of them at a time:
+    /// `SCAN cursor MATCH prefix* COUNT 20 TYPE string`. It changes nothing.
+    ///
+    /// Answers an array of two: where to go on, as the text of a number, which is `0` at the end; and an array
+    /// of keys, some of which may come twice.
+    Scan {
+        /// What the keys begin with, byte for byte.
+        prefix: Arc<[u8]>,
+        /// Where to go on, 0 at first.
+        cursor: u64,
+    },
     /// Deletes the key, regardless of its holder, unless it is of another type: that is not a lock.
     ///
     /// Answers `Int(1)` if the key was deleted, `Int(0)` if there is no key, `Int(-1)` if it is of
@@ -108,18 +119,19 @@ impl Operation {
             Self::Exchange { .. } => "exchange",
             Self::Release { .. } => "release",
             Self::Inspect { .. } => "inspect",
+            Self::Scan { .. } => "scan",
             Self::Remove { .. } => "remove",
         }
     }
 
-    /// Returns the name of the script that carries it out on a server, or `None` for a plain `SET`.
+    /// Returns the name of the script that carries it out on a server, or `None` for a plain `SET` or `SCAN`.
     #[must_use]
     pub fn script_name(&self) -> Option<&'static str> {
         self.script().map(|script| script.name)
     }
 
     /// Returns the key that decides about the connection (rule N12): the first one, if there are
-    /// several.
+    /// several, and for a scan its prefix.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -128,6 +140,7 @@ impl Operation {
             | Self::Release { keys, .. } => keys.first(),
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
             Self::Inspect { key } | Self::Remove { key } => key,
+            Self::Scan { prefix, .. } => prefix,
         }
     }
 
@@ -139,6 +152,7 @@ impl Operation {
             | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
             Self::Inspect { .. } | Self::Remove { .. } => 1,
+            Self::Scan { .. } => 0,
         }
     }
 
@@ -166,6 +180,7 @@ impl Operation {
             Self::Release { keys, .. } if keys.is_several() => &scripts::RELEASE_ALL,
             Self::Release { .. } => &scripts::RELEASE,
             Self::Inspect { .. } => &scripts::INSPECT,
+            Self::Scan { .. } => return None,
             Self::Remove { .. } => &scripts::REMOVE,
         })
     }

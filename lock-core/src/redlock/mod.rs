@@ -35,7 +35,7 @@ use crate::error::{
 };
 use crate::guard::LockGuard;
 use crate::held::HeldReport;
-use crate::inspection::Inspection;
+use crate::inspection::{Inspection, Listing};
 use crate::lease::Lease;
 use crate::lock::DistributedLock;
 use crate::node::RedisNode;
@@ -140,6 +140,21 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     #[must_use]
     pub fn held(&self) -> Vec<HeldReport> {
         held::all(&self.engine)
+    }
+
+    /// Asks all nodes which locks there are, whoever holds them, and about each of them as
+    /// [`inspect`](Self::inspect) does: those whose names begin with `prefix`, behind the lock's own prefix, and
+    /// at most `max`. For operators: it goes through all keys of each server, by `SCAN`, which takes minutes
+    /// where there are millions, though it keeps no server busy. It was true when the nodes answered.
+    ///
+    /// Without any prefix, whatever else is kept on the servers as a string looks like a lock. Nodes that fail
+    /// are part of the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time.
+    pub async fn list(&self, prefix: impl AsRef<[u8]>, max: usize) -> Listing {
+        survey::list(&self.engine, prefix.as_ref(), max).await
     }
 
     /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.

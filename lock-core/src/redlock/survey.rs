@@ -1,16 +1,25 @@
-//! Asking every node once, outside of any attempt: inspection and forced release.
+//! Asking every node, outside of any attempt: inspection, listing and forced release.
 
+use std::collections::BTreeSet;
+use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures::future::{Either, join_all, select};
+use futures::{StreamExt, stream};
 
 use super::calls::{Call, Calls, Done};
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation};
 use super::node::Nodes;
-use super::protocol::{Ballots, KeyAnswer, NodeSet, Step, inspected};
+use super::protocol::{Ballots, KeyAnswer, NodeSet, Step, inspected, scanned};
 use crate::error::{ForceReleaseError, InvalidInput};
-use crate::inspection::{Inspection, NodeInspection};
-use crate::node::{Command, Operation as NodeOperation, Reply};
+use crate::inspection::{Inspection, ListedLock, Listing, NodeInspection};
+use crate::node::{Command, NodeError, Operation as NodeOperation, Reply};
+
+/// The number of locks that are inspected at a time.
+const AT_ONCE: usize = 32;
 
 /// Asks all nodes who holds the lock.
 pub(crate) async fn inspect(
@@ -18,6 +27,10 @@ pub(crate) async fn inspect(
     resource: &[u8],
 ) -> Result<Inspection, InvalidInput> {
     let key = engine.settings().key(&Arc::from(resource))?;
+    Ok(inspect_key(engine, key).await)
+}
+
+async fn inspect_key(engine: &Arc<Engine>, key: Arc<[u8]>) -> Inspection {
     let operation = NodeOperation::Inspect { key };
     let answers = ask_all(engine, &operation).await;
     let nodes = engine.nodes.labels().enumerate();
@@ -28,7 +41,89 @@ pub(crate) async fn inspect(
             .and_then(|reply| inspected(&operation, &reply)),
     });
     let needed = engine.nodes.quorum().needed();
-    Ok(Inspection::new(needed, nodes.collect()))
+    Inspection::new(needed, nodes.collect())
+}
+
+/// Asks all nodes for the keys that begin with the lock's prefix and this one, and then who holds them.
+pub(crate) async fn list(engine: &Arc<Engine>, prefix: &[u8], max: usize) -> Listing {
+    let own = engine.settings().prefix.len();
+    let prefix: Arc<[u8]> = Arc::from([&engine.settings().prefix[..], prefix].concat());
+    let mut keys = BTreeSet::new();
+    let mut failures = Vec::new();
+    let nodes = engine.nodes.labels().enumerate();
+    let scans = nodes.map(|(node, label)| {
+        let scan = scan(engine, node, &prefix, max);
+        async { (label, scan.await) }
+    });
+    for (label, (found, result)) in join_all(scans).await {
+        keys.extend(found);
+        failures.extend(result.err().map(|error| (label, error)));
+    }
+    let is_cut = keys.len() > max;
+    let inspections = stream::iter(keys.into_iter().take(max)).map(|key| async move {
+        let resource = key[own..].to_vec();
+        let inspection = inspect_key(engine, Arc::from(key)).await;
+        ListedLock {
+            resource,
+            inspection,
+        }
+    });
+    let locks = inspections
+        .buffered(AT_ONCE)
+        .filter(|lock| ready(lock.inspection.is_seen()));
+    Listing {
+        locks: locks.collect().await,
+        is_cut,
+        failures,
+    }
+}
+
+/// The keys of one node, one more than `max` at most, as far as it answered.
+async fn scan(
+    engine: &Arc<Engine>,
+    node: usize,
+    prefix: &Arc<[u8]>,
+    max: usize,
+) -> (BTreeSet<Vec<u8>>, Result<(), NodeError>) {
+    let mut keys = BTreeSet::new();
+    let mut cursor = 0;
+    loop {
+        let operation = NodeOperation::Scan {
+            prefix: Arc::clone(prefix),
+            cursor,
+        };
+        let part = match ask(engine, node, operation.clone()).await {
+            Ok(reply) => scanned(&operation, reply),
+            Err(error) => Err(error),
+        };
+        match part {
+            Ok((found, next)) => {
+                keys.extend(found.into_iter().filter(|key| key.starts_with(prefix)));
+                match next {
+                    Some(next) if keys.len() <= max => cursor = next,
+                    _ => return (keys, Ok(())),
+                }
+            }
+            Err(error) => return (keys, Err(error)),
+        }
+    }
+}
+
+/// Asks one node, for as long as it may take.
+async fn ask(
+    engine: &Arc<Engine>,
+    node: usize,
+    operation: NodeOperation,
+) -> Result<Reply, NodeError> {
+    let nodes = &engine.nodes;
+    let within = nodes.within(node, nodes.settings.release_timeout());
+    let mut calls = Calls::default();
+    calls.push(Call::other(nodes, node, Command::from(operation), within));
+    let late = engine.settings().runtime().sleep(within);
+    match select(pin!(calls.next()), late).await {
+        Either::Left((Some(done), _)) => done.result,
+        Either::Left((None, _)) | Either::Right(_) => Err(NodeError::no_answer(within)),
+    }
 }
 
 /// Deletes the key at all nodes, whatever holds it. Returns whether there was one.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_core::{AcquireError, BuildError, DistributedLockExt, LockRequest, Redlock};
-use lock_testkit::MemoryNode;
+use lock_testkit::{Fault, MemoryNode};
 
 use crate::support::*;
 
@@ -93,6 +93,51 @@ async fn the_words_of_a_stranger_are_no_owner() {
         assert_eq!(contended.owner, None);
         assert!(contended.to_string().starts_with("held by somebody else"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_locks_of_all_nodes_are_listed_with_their_holders_whoever_they_are() {
+    let nodes = nodes(3);
+    let locks = builder(&nodes)
+        .prefix("app:")
+        .owner("web-1")
+        .build()
+        .unwrap();
+    let guards = [
+        locks.lock("b*1").await.unwrap(),
+        locks.lock("a").await.unwrap(),
+    ];
+    settle().await;
+    // Known to one node, somebody else's, behind another prefix, and not a lock.
+    nodes[2].set_foreign("app:b2", "foreign");
+    nodes[0].set_foreign("other:b3", "foreign");
+    nodes[0].set_other_type("app:b4");
+
+    let all = locks.list("", 10).await;
+    let names = all.locks.iter().map(|lock| &lock.resource[..]);
+    assert_eq!(names.collect::<Vec<_>>(), [&b"a"[..], b"b*1", b"b2"]);
+    assert!(!all.is_cut && all.failures.is_empty());
+    let holder = all.locks[1].inspection.holder().unwrap();
+    assert_eq!(holder.owner(), Some("web-1"));
+    assert_eq!(all.locks[2].inspection.is_locked(), Some(false));
+    assert!(format!("{all:?}").contains(r#"resource: "b*1""#));
+
+    let some = locks.list("b*", 10).await;
+    assert_eq!(some.locks.len(), 1, "a prefix is no pattern");
+    let few = locks.list("", 2).await;
+    assert!(few.is_cut && few.locks.len() == 2);
+
+    nodes[2].set_fault(Fault::Hang);
+    let seen = locks.list("", 10).await;
+    assert_eq!(seen.locks.len(), 2);
+    let [(label, error)] = &seen.failures[..] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(
+        (&**label, &*error.to_string()),
+        ("memory-3", "no answer in 100 ms")
+    );
+    drop(guards);
 }
 
 #[tokio::test(start_paused = true)]

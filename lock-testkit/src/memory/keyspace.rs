@@ -131,6 +131,19 @@ impl Keyspace {
                 None => Reply::Int(0),
             }),
             Operation::Remove { key } => Ok(Reply::Int(self.remove_lock(key, at))),
+            // All in one part, as a server may answer too.
+            Operation::Scan { prefix, .. } => {
+                let live = self.entries.iter().filter(|(_, entry)| entry.lives_at(at));
+                let strings = live.filter(|(_, entry)| !matches!(entry.value, Value::OtherType));
+                let keys = strings
+                    .map(|(key, _)| key)
+                    .filter(|key| key.starts_with(prefix));
+                let keys = keys.map(|key| Reply::Bytes(key.clone())).collect();
+                Ok(Reply::Array(vec![
+                    Reply::Bytes(b"0".to_vec()),
+                    Reply::Array(keys),
+                ]))
+            }
             other => Err(NodeError::server(format!(
                 "ERR unknown command '{}'",
                 other.name()

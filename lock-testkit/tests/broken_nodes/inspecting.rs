@@ -96,3 +96,32 @@ pub(crate) async fn remove(node: &BrokenNode, key: &[u8]) -> Option<Answer> {
     };
     removed.then_some(Ok(Reply::Int(1)))
 }
+
+/// A part of a scan; `None` where the bug is elsewhere.
+pub(crate) async fn scan(node: &BrokenNode, prefix: &[u8]) -> Option<Answer> {
+    let prefix = match node.bug {
+        // What a star stands for is found by its beginning.
+        Bug::ScanTakesPatterns => prefix
+            .split(|byte| *byte == b'*')
+            .next()
+            .unwrap_or_default(),
+        Bug::ScanEndsEarly | Bug::ScanListsAnotherType => prefix,
+        _ => return None,
+    };
+    let operation = Operation::Scan {
+        prefix: prefix.into(),
+        cursor: 0,
+    };
+    let Ok(Reply::Array(mut parts)) = node.do_well(operation).await else {
+        return None;
+    };
+    if let Some(Reply::Array(keys)) = parts.get_mut(1) {
+        let other = [prefix, b"other"].concat();
+        if node.bug == Bug::ScanEndsEarly {
+            keys.pop();
+        } else if node.look(&other).await == Entry::OtherType {
+            keys.push(Reply::Bytes(other));
+        }
+    }
+    Some(Ok(Reply::Array(parts)))
+}

@@ -256,6 +256,12 @@ mutants! {
     InspectPersists an_inspection_that_persists: an_inspection_changes_nothing;
     InspectEndsWhatLivesForEver an_inspection_that_ends_what_lives_for_ever:
         an_inspection_changes_nothing;
+    ScanEndsEarly a_scan_that_ends_early:
+        a_scan_finds_the_strings_with_its_prefix_and_no_others;
+    ScanListsAnotherType a_scan_that_lists_another_type:
+        a_scan_finds_the_strings_with_its_prefix_and_no_others;
+    ScanTakesPatterns a_scan_that_takes_its_prefix_for_a_pattern:
+        a_scan_finds_the_strings_with_its_prefix_and_no_others;
     RemovesNothing a_removal_that_does_nothing:
         a_removal_deletes_the_key_whoever_holds_it, a_removal_finds_no_missing_key;
     RemovesTokensAlone a_removal_of_tokens_alone: a_removal_deletes_the_key_whoever_holds_it;

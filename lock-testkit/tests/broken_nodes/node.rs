@@ -93,6 +93,7 @@ impl BrokenNode {
             },
             Operation::Inspect { key } => inspecting::inspect(self, key).await,
             Operation::Remove { key } => inspecting::remove(self, key).await,
+            Operation::Scan { prefix, .. } => inspecting::scan(self, prefix).await,
             _ => None,
         };
         match instead {

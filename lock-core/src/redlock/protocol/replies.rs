@@ -46,6 +46,32 @@ pub(crate) fn inspected(
     }
 }
 
+/// Reads the reply to a scan: the keys, and where to go on if that is not the end.
+pub(crate) fn scanned(
+    operation: &Operation,
+    reply: Reply,
+) -> Result<(Vec<Vec<u8>>, Option<u64>), NodeError> {
+    let unexpected = NodeError::unexpected_reply(operation, &reply);
+    let read = || {
+        let Reply::Array(parts) = reply else {
+            return None;
+        };
+        let [Reply::Bytes(cursor), Reply::Array(keys)] = <[_; 2]>::try_from(parts).ok()? else {
+            return None;
+        };
+        let cursor: u64 = std::str::from_utf8(&cursor).ok()?.parse().ok()?;
+        let keys = keys.into_iter().map(|key| match key {
+            Reply::Bytes(key) => Some(key),
+            _ => None,
+        });
+        Some((
+            keys.collect::<Option<_>>()?,
+            (cursor != 0).then_some(cursor),
+        ))
+    };
+    read().ok_or(unexpected)
+}
+
 /// Reads who holds a lock, as a node told.
 fn holder(operation: &Operation, reply: &Reply) -> Result<LockKey, NodeError> {
     if let Reply::Array(items) = reply
@@ -163,6 +189,29 @@ mod tests {
         for reply in [Reply::Nil, Reply::Int(2), Reply::Array(vec![Reply::Nil])] {
             let error = KeyAnswer::read(&operation(), &reply).unwrap_err();
             assert_eq!(error.kind(), NodeErrorKind::UnexpectedReply);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_scan_says_where_to_go_on() {
+        let bytes = |text: &str| Reply::Bytes(text.as_bytes().to_vec());
+        let reply = |cursor, keys| Reply::Array(vec![cursor, keys]);
+        let read = |reply| scanned(&operation(), reply).ok();
+        let keys = || Reply::Array(vec![bytes("a"), bytes("b")]);
+        let both = vec![b"a".to_vec(), b"b".to_vec()];
+        assert_eq!(
+            read(reply(bytes("7"), keys())),
+            Some((both.clone(), Some(7)))
+        );
+        assert_eq!(read(reply(bytes("0"), keys())), Some((both, None)));
+        for odd in [
+            keys(),
+            Reply::Nil,
+            reply(bytes("-1"), keys()),
+            reply(bytes("0"), Reply::Nil),
+            reply(bytes("0"), Reply::Array(vec![Reply::Nil])),
+        ] {
+            assert_eq!(read(odd), None);
         }
     }
 

@@ -141,6 +141,11 @@ pub(crate) fn remove(key: impl AsRef<[u8]>) -> Command {
     Command::from(Operation::Remove { key: bytes(key) })
 }
 
+pub(crate) fn scan(prefix: impl AsRef<[u8]>, cursor: u64) -> Command {
+    let prefix = bytes(prefix);
+    Command::from(Operation::Scan { prefix, cursor })
+}
+
 /// The answer to an operation on several keys, one integer for each.
 pub(crate) fn answers(answers: &[i64]) -> Reply {
     Reply::Array(answers.iter().copied().map(Reply::Int).collect())

@@ -1,12 +1,14 @@
 //! Inspecting a lock, and removing it regardless of its holder.
 
+use std::collections::BTreeSet;
+
 use lock_core::Reply;
 
 use super::scripts::expect_script_errors;
-use crate::conformance::CheckResult;
-use crate::conformance::node::cx::{NodeCx, TTL, acquire, inspect, release, remove};
+use crate::conformance::node::cx::{NodeCx, TTL, acquire, inspect, release, remove, scan};
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
+use crate::conformance::{CheckResult, Failure};
 
 /// Values of all sorts.
 fn values(cx: &NodeCx) -> [Vec<u8>; 5] {
@@ -128,4 +130,69 @@ pub(crate) async fn an_error_inside_an_inspection_or_a_removal_is_an_error(
         ]
     })
     .await
+}
+
+/// Prefixes that mean something to a pattern, and one that is no text.
+const PREFIXES: [&[u8]; 4] = [b"lock:", b"l*[ab]?\\", b"^-", b"\xff\0"];
+
+pub(crate) async fn a_scan_finds_the_strings_with_its_prefix_and_no_others(
+    cx: &NodeCx,
+) -> CheckResult {
+    let mut expected = Vec::new();
+    for prefix in PREFIXES {
+        let keys = (0..30).map(|n| [prefix, format!("{n}").as_bytes()].concat());
+        let keys: BTreeSet<Vec<u8>> = keys.collect();
+        for key in &keys {
+            cx.prepare(key, &living(b"foreign".to_vec(), TTL)).await?;
+        }
+        cx.prepare([prefix, b"other"].concat(), &Entry::OtherType)
+            .await?;
+        expected.push((prefix, keys));
+    }
+    expected.push((b"nothing".as_slice(), BTreeSet::new()));
+    for (prefix, keys) in expected {
+        let found = scanned(cx, prefix).await?;
+        if found != keys {
+            return Err(Failure::new(
+                format!("{} keys that begin with {prefix:?}", keys.len()),
+                format!("{} keys: {found:?}", found.len()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// All parts of a scan.
+async fn scanned(cx: &NodeCx, prefix: &[u8]) -> CheckResult<BTreeSet<Vec<u8>>> {
+    let mut found = BTreeSet::new();
+    let mut cursor = 0;
+    loop {
+        let reply = cx.reply(&scan(prefix, cursor)).await?;
+        let Some((next, keys)) = part(&reply) else {
+            return Err(Failure::new(
+                "an array of a cursor and of keys",
+                format!("{reply:?}"),
+            ));
+        };
+        found.extend(keys);
+        cursor = next;
+        if cursor == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+fn part(reply: &Reply) -> Option<(u64, Vec<Vec<u8>>)> {
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let [Reply::Bytes(cursor), Reply::Array(keys)] = &parts[..] else {
+        return None;
+    };
+    let keys = keys.iter().map(|key| match key {
+        Reply::Bytes(key) => Some(key.clone()),
+        _ => None,
+    });
+    let cursor = std::str::from_utf8(cursor).ok()?.parse().ok()?;
+    Some((cursor, keys.collect::<Option<_>>()?))
 }
