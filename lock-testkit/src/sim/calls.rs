@@ -19,6 +19,7 @@ const SUSPICIOUS: Duration = Duration::from_millis(10);
 pub(crate) struct OpenCall {
     number: u64,
     command: Command,
+    began: Duration,
     within: Duration,
     /// Its command was written to a connection.
     is_sent: bool,
@@ -27,6 +28,11 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
+    /// Returns whether it has waited for a good part of the time that it may take.
+    pub(super) fn is_slow(&self, now: Duration) -> bool {
+        now.saturating_sub(self.began) >= self.within / 2
+    }
+
     /// Returns whether this is the call's command: the keeper sends a clone of it.
     fn is_of(&self, command: &Command) -> bool {
         std::ptr::eq(self.command.operation(), command.operation())
@@ -73,12 +79,14 @@ impl World {
                 }
             }
         }
+        let began = self.now;
         let endpoint = self.endpoint(id);
         endpoint.next_call += 1;
         let number = endpoint.next_call;
         endpoint.calls.push(OpenCall {
             number,
             command: command.clone(),
+            began,
             within,
             is_sent: false,
             is_probe,

@@ -139,7 +139,9 @@ impl World {
         for number in 0..self.servers.len() {
             let id = self.endpoint_id(owner, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
-            let is_well = endpoint.has_answered && endpoint.failed_at < since;
+            // Nor may a call be about to fail.
+            let is_slow = endpoint.calls.iter().any(|call| call.is_slow(now));
+            let is_well = endpoint.has_answered && endpoint.failed_at < since && !is_slow;
             // A key that was set again behind a doubtful acquire does not count at once.
             let node = &attempt.nodes[number];
             let is_known = node.vote == Vote::Granted && !node.is_doubtful;
