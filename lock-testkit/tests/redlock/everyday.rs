@@ -3,9 +3,9 @@
 use lock_core::{
     AcquireError, DistributedLockExt, ExtendError, LockRequest, Redlock, ReleaseError,
 };
-use lock_redis_rs::RedisRsNode;
 
-use crate::support::*;
+use super::support::*;
+use crate::backend::node;
 
 #[apply(async_test!)]
 async fn a_lock_is_taken_extended_and_released_on_every_server() {
@@ -16,10 +16,7 @@ async fn a_lock_is_taken_extended_and_released_on_every_server() {
         .await
         .unwrap();
     assert!(locks.try_lock(KEY).await.unwrap().is_none());
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 3
-    })
-    .await;
+    granted_everywhere(&guard).await;
     for server in &servers {
         assert_eq!(
             get(server, "app:k").as_deref(),
@@ -148,10 +145,7 @@ async fn data_under_the_locks_name_is_never_touched() {
     ));
 
     let guard = locks.lock("other").await.unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 3
-    })
-    .await;
+    granted_everywhere(&guard).await;
     for (server, words) in servers.iter().zip([
         &["HSET", "other", "f", "v"][..],
         &["SET", "other", "data"][..],
@@ -176,37 +170,10 @@ async fn data_under_the_locks_name_is_never_touched() {
 #[apply(async_test!)]
 async fn one_server_twice_is_refused_whatever_its_database_or_password() {
     let urls = ["redis://127.0.0.1:1/0", "redis://:secret@127.0.0.1:1/3"];
-    let nodes = urls.map(|url| RedisRsNode::new(url).unwrap());
+    let nodes = urls.map(|url| node(url.to_owned()));
     let error = Redlock::new(nodes).unwrap_err().to_string();
     assert_eq!(
         error,
         "node 127.0.0.1:1 is listed twice, each node must be an independent server"
     );
-}
-
-#[apply(async_test!)]
-async fn a_lock_may_mix_ways_to_connect() {
-    use std::sync::Arc;
-
-    use lock_core::RedisNode;
-
-    let servers = servers(3);
-    let client = redis::Client::open(servers[0].url()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
-    let resp3 = format!("{}?protocol=resp3", servers[2].url());
-    let nodes: [Arc<dyn RedisNode>; 3] = [
-        Arc::new(RedisRsNode::from_connection(
-            servers[0].addr().to_string(),
-            connection,
-        )),
-        Arc::new(RedisRsNode::new(servers[1].url()).unwrap()),
-        Arc::new(RedisRsNode::new(resp3).unwrap()),
-    ];
-    let locks = Redlock::builder().nodes(nodes).node_timeout(NODE_TIMEOUT);
-    let locks = locks.build().unwrap();
-    let guard = locks.lock(KEY).await.unwrap();
-    assert!(locks.try_lock(KEY).await.unwrap().is_none());
-    guard.extend(60_000 * MS).await.unwrap();
-    guard.release().await.unwrap();
-    until("released", 5_000 * MS, || keys(&servers) == 0).await;
 }

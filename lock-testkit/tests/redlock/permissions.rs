@@ -2,7 +2,7 @@
 
 use lock_core::{AcquireError, DistributedLockExt, LockRequest, ReleaseError};
 
-use crate::support::*;
+use super::support::*;
 
 #[apply(async_test!)]
 async fn missing_permissions_are_reported_at_once_with_the_servers_words() {
@@ -61,7 +61,7 @@ async fn the_commands_that_a_lock_needs_are_enough() {
     let rules = "ACL SETUSER app on >pw ~lock:* +set +get +pttl +pexpire +del +eval +evalsha";
     ask(&servers[0], &rules.split(' ').collect::<Vec<_>>());
     let url = servers[0].url().replace("redis://", "redis://app:pw@");
-    let node = lock_redis_rs::RedisRsNode::new(url).unwrap();
+    let node = crate::backend::node(url);
     let locks = lock_core::Redlock::builder()
         .nodes([node])
         .prefix("lock:")
@@ -92,10 +92,7 @@ async fn a_full_or_read_only_server_is_quoted_and_a_holder_can_still_let_go() {
         .lock(LockRequest::new(KEY).ttl(60_000 * MS))
         .await
         .unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 3
-    })
-    .await;
+    granted_everywhere(&guard).await;
     for server in &servers[..2] {
         ask(server, &["CONFIG", "SET", "maxmemory", "1"]);
     }

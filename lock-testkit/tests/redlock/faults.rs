@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{AcquireError, DistributedLockExt, ExtendError, LockRequest};
 
-use crate::support::*;
+use super::support::*;
 
 #[apply(async_test!)]
 async fn all_servers_dead_is_an_outage_that_names_each_cause_and_ends_with_it() {
@@ -78,10 +78,7 @@ async fn a_minority_may_hang_die_or_forget_while_the_lock_is_used() {
         .lock(LockRequest::new(KEY).ttl(60_000 * MS))
         .await
         .unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 5
-    })
-    .await;
+    granted_everywhere(&guard).await;
     servers[0].pause().unwrap();
     servers[1].kill().unwrap();
     guard.extend(60_000 * MS).await.unwrap();
@@ -108,18 +105,12 @@ async fn a_majority_that_forgot_is_a_loss_and_the_successor_is_safe() {
         .lock(LockRequest::new(KEY).ttl(60_000 * MS))
         .await
         .unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 3
-    })
-    .await;
+    granted_everywhere(&guard).await;
     for server in &servers {
         ask(server, &["FLUSHALL"]);
     }
     let successor = locks.lock(KEY).await.unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        successor.votes().granted == 3
-    })
-    .await;
+    granted_everywhere(&successor).await;
     assert!(matches!(
         guard.extend(60_000 * MS).await,
         Err(ExtendError::Lost)

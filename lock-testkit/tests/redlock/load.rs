@@ -10,9 +10,9 @@ use lock_core::node::Subscription;
 use lock_core::{
     Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock, ReleaseError, Reply,
 };
-use lock_redis_rs::RedisRsNode;
 
-use crate::support::*;
+use super::support::*;
+use crate::backend::Node;
 
 #[apply(async_test_on_threads!)]
 async fn acquires_dropped_at_random_moments_leave_no_key() {
@@ -36,7 +36,7 @@ async fn acquires_dropped_at_random_moments_leave_no_key() {
 /// Counts the calls that are under way.
 #[derive(Debug)]
 struct Counted {
-    node: RedisRsNode,
+    node: Node,
     in_flight: Arc<AtomicUsize>,
 }
 
@@ -122,14 +122,12 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
     println!("{pairs} pairs; calls, tasks, bytes: at first {early:?}, at last {late:?}");
     assert!(pairs > 1_000, "{pairs}");
     assert_eq!(not_held.load(Ordering::SeqCst), 0);
-    assert!(
-        late.0 <= early.0.max(TASKS * 10),
-        "calls: {early:?}, then {late:?}"
-    );
-    assert!(
-        late.1 <= early.1.max(TASKS * 10),
-        "tasks: {early:?}, then {late:?}"
-    );
+    // On a machine that has other work too, there is more under way at one moment than at another.
+    // What leaks would be thousands.
+    for (name, early, late) in [("calls", early.0, late.0), ("tasks", early.1, late.1)] {
+        let most = 2 * early.max(TASKS * 10);
+        assert!(late <= most, "{name}: {early}, then {late}");
+    }
     // Other tests of this process allocate too. A few hundred bytes for each call would be more.
     assert!(
         late.2 <= early.2 + (early.2 / 10).max(8 << 20),
