@@ -1,5 +1,7 @@
 //! What works when all is well.
 
+use std::time::Duration;
+
 use lock_core::{
     AcquireError, DistributedLockExt, ExtendError, LockRequest, Redlock, ReleaseError,
 };
@@ -7,6 +9,7 @@ use lock_core::{
 use super::support::*;
 use crate::backend::node;
 
+/// C42.
 #[apply(async_test!)]
 async fn a_lock_is_taken_extended_and_released_on_every_server() {
     let servers = servers(3);
@@ -24,6 +27,8 @@ async fn a_lock_is_taken_extended_and_released_on_every_server() {
         );
         assert!((1..=20_000).contains(&pttl(server, "app:k")));
     }
+    // Nobody without the prefix is kept out.
+    drop(self::locks(&servers).try_lock(KEY).await.unwrap().unwrap());
     guard.extend(60_000 * MS).await.unwrap();
     let longer = || servers.iter().all(|server| pttl(server, "app:k") > 20_000);
     until("extended everywhere", 5_000 * MS, longer).await;
@@ -45,6 +50,7 @@ async fn a_dropped_guard_releases() {
     until("released", 6_000 * MS, || keys(&servers) == 0).await;
 }
 
+/// C13.
 #[apply(async_test!)]
 async fn scripts_that_a_server_forgot_are_sent_again() {
     let servers = servers(3);
@@ -73,6 +79,7 @@ async fn scripts_that_a_server_forgot_are_sent_again() {
     }
 }
 
+/// C14, C15, C52.
 #[apply(async_test!)]
 async fn bad_input_sends_nothing() {
     let servers = servers(1);
@@ -80,12 +87,17 @@ async fn bad_input_sends_nothing() {
     let guard = locks.lock(KEY).await.unwrap();
     let sent = |command| runs(&servers[0], command);
     let before = (sent("set"), sent("evalsha"), sent("eval"));
+    let year = Duration::from_secs(366 * 24 * 60 * 60);
     for ttl in [
-        std::time::Duration::ZERO,
+        Duration::ZERO,
+        MS / 1_000_000,
         MS / 1000,
         999 * MS / 1000,
         2 * MS,
-        std::time::Duration::MAX,
+        300 * year,
+        Duration::from_millis(u64::MAX / 2),
+        Duration::from_secs(u64::MAX),
+        Duration::MAX,
     ] {
         let result = locks.lock(LockRequest::new(KEY).ttl(ttl)).await;
         assert!(
@@ -105,6 +117,7 @@ async fn bad_input_sends_nothing() {
     guard.release().await.unwrap();
 }
 
+/// C51.
 #[apply(async_test!)]
 async fn binary_names_are_legal_and_distinct() {
     let servers = servers(3);
@@ -130,6 +143,7 @@ async fn binary_names_are_legal_and_distinct() {
     locks.lock(long).await.unwrap().release().await.unwrap();
 }
 
+/// C05.
 #[apply(async_test!)]
 async fn data_under_the_locks_name_is_never_touched() {
     let servers = servers(3);
@@ -167,6 +181,7 @@ async fn data_under_the_locks_name_is_never_touched() {
     }
 }
 
+/// C49.
 #[apply(async_test!)]
 async fn one_server_twice_is_refused_whatever_its_database_or_password() {
     let urls = ["redis://127.0.0.1:1/0", "redis://:secret@127.0.0.1:1/3"];

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use lock_core::{AcquireError, DistributedLockExt, ExtendError, LockRequest};
+use lock_core::{AcquireError, DistributedLockExt, ExtendError, LockRequest, WithLockError};
+
+use lock_testkit::RedisServer;
 
 use super::support::*;
 
+/// C02, C03.
 #[apply(async_test!)]
 async fn all_servers_dead_is_an_outage_that_names_each_cause_and_ends_with_it() {
     let servers = servers(3);
@@ -14,6 +17,20 @@ async fn all_servers_dead_is_an_outage_that_names_each_cause_and_ends_with_it() 
         server.kill().unwrap();
     }
     let request = LockRequest::new(KEY).max_wait(1_000 * MS);
+    let tried = locks.try_lock(KEY).await;
+    assert!(
+        matches!(tried, Err(AcquireError::Unavailable(_))),
+        "{tried:?}"
+    );
+    let run = locks.with_lock(request.clone(), async |_| panic!("it ran without the lock"));
+    let run: Result<(), _> = run.await;
+    assert!(
+        matches!(
+            run,
+            Err(WithLockError::Acquire(AcquireError::Unavailable(_)))
+        ),
+        "{run:?}"
+    );
     let result = locks.lock(request.clone()).await;
     let Err(AcquireError::Unavailable(outage)) = result else {
         panic!("{result:?}");
@@ -126,6 +143,7 @@ async fn a_majority_that_forgot_is_a_loss_and_the_successor_is_safe() {
     successor.release().await.unwrap();
 }
 
+/// C09.
 #[apply(async_test!)]
 async fn a_node_that_never_was_there_does_not_keep_a_service_from_starting() {
     let servers = servers(3);
@@ -148,4 +166,56 @@ async fn a_node_that_never_was_there_does_not_keep_a_service_from_starting() {
         }
     };
     timeout(Duration::from_secs(20), joins).await.unwrap();
+}
+
+/// C46.
+#[apply(async_test!)]
+async fn a_server_that_loads_its_data_is_an_outage_until_it_is_done_and_no_matter_to_a_majority() {
+    let loading = RedisServer::builder().arg("--enable-debug-command", "yes");
+    let mut servers = vec![loading.start().unwrap()];
+    servers.extend(self::servers(2));
+    let (all, alone) = (warm_locks(&servers).await, warm_locks(&servers[..1]).await);
+    for words in [
+        "DEBUG POPULATE 1000 data 500",
+        "CONFIG SET loading-process-events-interval-bytes 1024",
+        "CONFIG SET key-load-delay 1500",
+    ] {
+        ask(&servers[0], &words.split(' ').collect::<Vec<_>>());
+    }
+    let mut reload = servers[0].connect().unwrap();
+    reload.send(&["DEBUG", "RELOAD"]).unwrap();
+    let is_loading = || {
+        let told = servers[0].command(&["GET", KEY]);
+        told.is_err_and(|error| error.to_string().contains("LOADING"))
+    };
+    until("the server loads", LONG, is_loading).await;
+    let Err(AcquireError::Unavailable(outage)) = alone.try_lock("alone").await else {
+        panic!("no outage");
+    };
+    assert!(outage.to_string().contains("LOADING"), "{outage}");
+    let guard = all.lock(KEY).await.unwrap();
+    guard.release().await.unwrap();
+    assert!(is_loading(), "a majority did not wait for it");
+    let request = LockRequest::new("alone").max_wait(LONG);
+    let guard = alone.lock(request).await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[apply(async_test!)]
+async fn what_a_failed_attempt_was_granted_is_gone_when_its_error_is_returned() {
+    let servers = servers(3);
+    let locks = warm_locks(&servers).await;
+    for server in &servers[..2] {
+        server.kill().unwrap();
+    }
+    for _ in 0..20 {
+        let result = locks.try_lock(LockRequest::new(KEY).ttl(60_000 * MS)).await;
+        // The process may end next.
+        assert_eq!(keys(&servers[2..]), 0);
+        assert!(
+            matches!(result, Err(AcquireError::Unavailable(_))),
+            "{result:?}"
+        );
+    }
+    assert!(runs(&servers[2], "set") >= 20, "it was asked each time");
 }

@@ -5,8 +5,11 @@
 //! `tests/life`. Where a test goes back to a failure that was seen in the field, its comment names the
 //! case (C02).
 
+mod cluster;
 mod everyday;
 mod faults;
 mod load;
+mod losses;
+mod nodes;
 mod permissions;
 mod support;
