@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use lock_core::{DistributedLockExt, LockGuard, Redlock};
+use lock_core::{DistributedLockExt, LockGuard, LockRequest, Redlock};
 use lock_testkit::RedisServer;
 
 use super::support::*;
@@ -41,7 +41,10 @@ fn other_process() {
             "stall" => tell_after_stall(&locks).await,
             "make tokens" => make_tokens(&locks).await,
             "end on a signal" => end_on_a_signal(&locks).await,
-            other => panic!("{other}"),
+            other => match other.strip_prefix("answer and ") {
+                Some(end) => answer_and(&locks, end).await,
+                None => panic!("{other}"),
+            },
         }
     });
 }
@@ -124,6 +127,38 @@ async fn end_on_a_signal(locks: &Redlock<Node>) {
     tell("ended");
     // As a program that ends without dropping anything.
     std::process::exit(0);
+}
+
+/// A function that has a lock, and whose process may be stopped as soon as it has answered.
+async fn answer_and(locks: &Redlock<Node>, end: &str) {
+    let request = LockRequest::new(KEY).ttl(60 * SECOND).max_wait(LONG);
+    let held = async || {
+        let guard = locks.lock(request.clone()).await.unwrap();
+        granted_everywhere(&guard).await;
+        guard
+    };
+    match end {
+        "release" => held().await.release().await.unwrap(),
+        "scope" => {
+            let body = async |guard: &LockGuard| granted_everywhere(guard).await;
+            locks.with_lock(request.clone(), body).await.unwrap();
+        }
+        "flush" => {
+            drop(held().await);
+            locks.flush(LONG).await.unwrap();
+        }
+        "error" => {
+            let failing = async {
+                let _guard = held().await;
+                Err::<(), _>("no money")
+            };
+            failing.await.unwrap_err();
+            locks.flush(LONG).await.unwrap();
+        }
+        other => panic!("{other}"),
+    }
+    tell("answered");
+    std::future::pending().await
 }
 
 /// A process that plays a part. Dropped, it is killed.
