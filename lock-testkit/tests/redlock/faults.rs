@@ -1,6 +1,6 @@
 //! Servers that hang, die, forget and come back.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_core::{AcquireError, DistributedLockExt, ExtendError, LockRequest, WithLockError};
 
@@ -85,6 +85,28 @@ async fn three_of_five_stopped_is_an_outage_that_names_them_and_leaves_nothing()
         keys(&servers) == 0
     })
     .await;
+}
+
+/// C10.
+#[apply(async_test!)]
+async fn a_hung_node_is_waited_for_by_nobody_wherever_it_is_listed() {
+    let servers = servers(3);
+    let locks = warm_locks(&servers).await;
+    for hung in &servers {
+        hung.pause().unwrap();
+        let started = Instant::now();
+        for number in 0..40 {
+            let request = LockRequest::new(format!("k{number}")).ttl(60_000 * MS);
+            let guard = locks.lock(request).await.unwrap();
+            assert!(guard.remaining() > 50_000 * MS, "{guard:?}");
+            guard.extend(60_000 * MS).await.unwrap();
+            guard.release().await.unwrap();
+        }
+        // Each of these 120 calls would take one.
+        assert!(started.elapsed() < 10 * NODE_TIMEOUT);
+        hung.resume().unwrap();
+        until("no key is left", LONG, || keys(&servers) == 0).await;
+    }
 }
 
 #[apply(async_test!)]
