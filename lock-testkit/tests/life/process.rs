@@ -76,14 +76,17 @@ async fn tell_after_stall(locks: &Redlock<Node>) {
     let guard = locks.lock(extended(KEY, ttl)).await.unwrap();
     granted_everywhere(&guard).await;
     let watch = std::thread::spawn(move || {
+        // From before anybody is told, and without a gap: else a stop might fall into one.
+        let mut before = std::time::Instant::now();
         tell(word(&guard));
         loop {
-            let before = std::time::Instant::now();
-            std::thread::sleep(MS);
-            if before.elapsed() > ttl {
+            let now = std::time::Instant::now();
+            if now - before > ttl {
                 tell(word(&guard));
                 break guard;
             }
+            before = now;
+            std::thread::sleep(MS);
         }
     });
     let guard = watch.join().unwrap();
