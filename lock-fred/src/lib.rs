@@ -73,7 +73,8 @@
 //!   for so long a runtime on which a lock is used that others use too.
 //! - No command is ever sent twice, or on another connection than the one it was handed to. If its
 //!   caller gives up while it waits for a connection, it is never sent.
-//! - `CLUSTERDOWN` ends the connection, as fred has it; the next call opens another.
+//! - `CLUSTERDOWN` ends the connection, as fred has it; the next call opens another. Where a server of a cluster
+//!   loses one slot (`cluster-require-full-coverage no`), that may cost the locks of all other slots too.
 //! - When the runtime of the call that opened it ends, the next call opens another.
 //! - When the node is dropped, it closes: at once, or after the releases that belong behind acquires
 //!   of unknown fate.

@@ -50,3 +50,30 @@ fn a_call_outside_of_tokio_works_while_a_runtime_runs_the_connection() {
     assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NoAnswer);
     server.resume().unwrap();
 }
+
+#[cfg(not(feature = "smol"))]
+#[tokio::test]
+async fn what_waits_for_a_driver_that_stood_still_for_10_s_is_never_written() {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    for (stall, is_written) in [(5, 1), (11, 0)] {
+        let server = RedisServer::start().unwrap();
+        let node = backend::node(server.url());
+        until_answered(&node).await;
+        let command = acquire("k", token());
+        let mut call = pin!(node.execute(&command, 6 * LONG));
+        assert!(futures::poll!(&mut call).is_pending());
+        // Nobody has polled the driver since, as if its runtime had been blocked.
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(stall)).await;
+        tokio::time::resume();
+        let kind = call.await.map_err(|error| error.kind());
+        match is_written {
+            0 => assert_eq!(kind, Err(NodeErrorKind::Connection)),
+            _ => assert_eq!(kind, Ok(Reply::ok())),
+        }
+        until_answered(&node).await;
+        assert_eq!(calls(&server, "set"), is_written);
+    }
+}

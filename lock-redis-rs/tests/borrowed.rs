@@ -5,8 +5,10 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use lock_core::node::NodeErrorKind;
-use lock_core::{RedisNode, Reply};
+use lock_core::{DistributedLockExt, RedisNode, Redlock, Reply};
 use lock_redis_rs::RedisRsNode;
 use redis::aio::MultiplexedConnection;
 use support::*;
@@ -93,4 +95,25 @@ fn a_borrowed_connection_outside_of_tokio_is_an_error_and_no_panic() {
     let node = RedisRsNode::from_connection("mine", connection);
     let error = futures::executor::block_on(node.execute(&acquire("k", token()), LONG));
     assert_eq!(error.unwrap_err().kind(), NodeErrorKind::NotSent);
+}
+
+#[apply(async_test!)]
+async fn a_lock_may_mix_ways_to_connect() {
+    let servers = RedisServer::start_many(3).unwrap();
+    let resp3 = format!("{}?protocol=resp3", servers[2].url());
+    let nodes: [Arc<dyn RedisNode>; 3] = [
+        Arc::new(RedisRsNode::from_connection(
+            servers[0].addr().to_string(),
+            connection(&servers[0]).await,
+        )),
+        Arc::new(RedisRsNode::new(servers[1].url()).unwrap()),
+        Arc::new(RedisRsNode::new(resp3).unwrap()),
+    ];
+    let locks = Redlock::builder().nodes(nodes).node_timeout(10 * SHORT);
+    let locks = locks.build().unwrap();
+    let guard = locks.lock("k").await.unwrap();
+    assert!(locks.try_lock("k").await.unwrap().is_none());
+    guard.extend(TTL).await.unwrap();
+    guard.release().await.unwrap();
+    eventually("released", || servers.iter().map(keys).sum::<i64>() == 0).await;
 }

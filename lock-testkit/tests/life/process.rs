@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use lock_core::{DistributedLockExt, LockGuard, Redlock};
+use lock_core::{DistributedLockExt, LockGuard, LockRequest, Redlock};
 use lock_testkit::RedisServer;
 
 use super::support::*;
@@ -41,7 +41,10 @@ fn other_process() {
             "stall" => tell_after_stall(&locks).await,
             "make tokens" => make_tokens(&locks).await,
             "end on a signal" => end_on_a_signal(&locks).await,
-            other => panic!("{other}"),
+            other => match other.strip_prefix("answer and ") {
+                Some(end) => answer_and(&locks, end).await,
+                None => panic!("{other}"),
+            },
         }
     });
 }
@@ -73,14 +76,17 @@ async fn tell_after_stall(locks: &Redlock<Node>) {
     let guard = locks.lock(extended(KEY, ttl)).await.unwrap();
     granted_everywhere(&guard).await;
     let watch = std::thread::spawn(move || {
+        // From before anybody is told, and without a gap: else a stop might fall into one.
+        let mut before = std::time::Instant::now();
         tell(word(&guard));
         loop {
-            let before = std::time::Instant::now();
-            std::thread::sleep(MS);
-            if before.elapsed() > ttl {
+            let now = std::time::Instant::now();
+            if now - before > ttl {
                 tell(word(&guard));
                 break guard;
             }
+            before = now;
+            std::thread::sleep(MS);
         }
     });
     let guard = watch.join().unwrap();
@@ -123,6 +129,39 @@ async fn end_on_a_signal(locks: &Redlock<Node>) {
     locks.shutdown().await.unwrap();
     tell("ended");
     // As a program that ends without dropping anything.
+    std::process::exit(0);
+}
+
+/// A function that has a lock, and whose process is stopped as soon as it has answered.
+async fn answer_and(locks: &Redlock<Node>, end: &str) {
+    let request = LockRequest::new(KEY).ttl(60 * SECOND).max_wait(LONG);
+    let held = async || {
+        let guard = locks.lock(request.clone()).await.unwrap();
+        granted_everywhere(&guard).await;
+        guard
+    };
+    match end {
+        "release" => held().await.release().await.unwrap(),
+        "scope" => {
+            let body = async |guard: &LockGuard| granted_everywhere(guard).await;
+            locks.with_lock(request.clone(), body).await.unwrap();
+        }
+        "flush" => {
+            drop(held().await);
+            locks.flush(LONG).await.unwrap();
+        }
+        "error" => {
+            let failing = async {
+                let _guard = held().await;
+                Err::<(), _>("no money")
+            };
+            failing.await.unwrap_err();
+            locks.flush(LONG).await.unwrap();
+        }
+        other => panic!("{other}"),
+    }
+    tell("answered");
+    // It might as well be frozen: nothing that it has not sent is sent any more.
     std::process::exit(0);
 }
 

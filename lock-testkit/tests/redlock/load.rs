@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use lock_core::node::Subscription;
 use lock_core::{
-    Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock, ReleaseError, Reply,
+    AcquireError, Command, DistributedLockExt, LockRequest, NodeError, RedisNode, Redlock,
+    ReleaseError, Reply,
 };
-use lock_redis_rs::RedisRsNode;
 
-use crate::support::*;
+use super::support::*;
+use crate::backend::Node;
 
 #[apply(async_test_on_threads!)]
 async fn acquires_dropped_at_random_moments_leave_no_key() {
@@ -36,7 +38,7 @@ async fn acquires_dropped_at_random_moments_leave_no_key() {
 /// Counts the calls that are under way.
 #[derive(Debug)]
 struct Counted {
-    node: RedisRsNode,
+    node: Node,
     in_flight: Arc<AtomicUsize>,
 }
 
@@ -69,6 +71,7 @@ fn memory() -> usize {
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
+/// C32.
 #[cfg(target_os = "linux")]
 #[apply(async_test_on_threads!)]
 async fn a_hung_node_at_full_load_makes_nothing_grow() {
@@ -122,14 +125,12 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
     println!("{pairs} pairs; calls, tasks, bytes: at first {early:?}, at last {late:?}");
     assert!(pairs > 1_000, "{pairs}");
     assert_eq!(not_held.load(Ordering::SeqCst), 0);
-    assert!(
-        late.0 <= early.0.max(TASKS * 10),
-        "calls: {early:?}, then {late:?}"
-    );
-    assert!(
-        late.1 <= early.1.max(TASKS * 10),
-        "tasks: {early:?}, then {late:?}"
-    );
+    // On a machine that has other work too, there is more under way at one moment than at another.
+    // What leaks would be thousands.
+    for (name, early, late) in [("calls", early.0, late.0), ("tasks", early.1, late.1)] {
+        let most = 2 * early.max(TASKS * 10);
+        assert!(late <= most, "{name}: {early}, then {late}");
+    }
     // Other tests of this process allocate too. A few hundred bytes for each call would be more.
     assert!(
         late.2 <= early.2 + (early.2 / 10).max(8 << 20),
@@ -142,4 +143,68 @@ async fn a_hung_node_at_full_load_makes_nothing_grow() {
         in_flight.load(Ordering::SeqCst) == 0
     })
     .await;
+}
+
+/// C25.
+#[apply(async_test_on_threads!)]
+async fn many_that_wait_do_not_hammer_the_servers() {
+    const WAITERS: u32 = 200;
+    let servers = servers(3);
+    let locks = warm_locks(&servers).await;
+    let request = LockRequest::new(KEY).ttl(60_000 * MS).max_wait(LONG);
+    let guard = locks.lock(request.clone()).await.unwrap();
+    granted_everywhere(&guard).await;
+    let started = Instant::now();
+    let mut waiting = JoinSet::new();
+    for _ in 0..WAITERS {
+        let (locks, request) = (locks.clone(), request.clone());
+        waiting.spawn(async move { locks.lock(request).await.map(drop) });
+    }
+    sleep(1_500 * MS).await;
+    let commands = ["evalsha", "eval", "set"];
+    let sent = |server| commands.map(|command| runs(server, command));
+    let sent: u64 = servers.iter().flat_map(sent).sum();
+    // Pauses double from 5 to 200 ms, and are half as long on average.
+    let attempts = 6.0 + started.elapsed().as_secs_f64() / 0.1;
+    let most = 2.0 * attempts * f64::from(3 * WAITERS);
+    assert!((sent as f64) < most, "{sent} of at most {most}");
+    assert!(guard.is_valid());
+    drop(waiting);
+    guard.release().await.unwrap();
+    until("no key is left", LONG, || keys(&servers) == 0).await;
+}
+
+/// C25.
+#[apply(async_test_on_threads!)]
+async fn of_rivals_that_start_together_one_wins_each_round_and_the_others_leave_nothing() {
+    let servers = servers(3);
+    let mut rivals = Vec::new();
+    for _ in 0..5 {
+        rivals.push(warm_locks(&servers).await);
+    }
+    let request = LockRequest::new(KEY).ttl(60_000 * MS).max_wait(LONG);
+    let request = request.fail_if_held(true);
+    for _ in 0..30 {
+        let results = join_all(rivals.iter().map(|rival| rival.lock(request.clone()))).await;
+        let mut winners = Vec::new();
+        for result in results {
+            match result {
+                Ok(guard) => winners.push(guard),
+                Err(AcquireError::Contended(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(winners.len(), 1);
+        let winner = winners.remove(0);
+        let is_the_winners = |server| {
+            let token = get(server, KEY);
+            token.is_none_or(|token| token == winner.token().as_bytes())
+        };
+        until("the losers' keys are gone", LONG, || {
+            servers.iter().all(is_the_winners)
+        })
+        .await;
+        winner.release().await.unwrap();
+        until("released", LONG, || keys(&servers) == 0).await;
+    }
 }

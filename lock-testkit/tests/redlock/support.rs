@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use lock_core::{Redlock, RedlockBuilder, Reply};
-use lock_redis_rs::RedisRsNode;
+use lock_core::{DistributedLockExt, LockGuard, Redlock, RedlockBuilder, Reply};
 use lock_testkit::RedisServer;
 
+use crate::backend::{Node, node};
 pub(crate) use crate::rt::*;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
+
+/// Long enough that it tells a hang from a slow machine.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// How long a node may take.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -20,33 +23,36 @@ pub(crate) fn servers(count: usize) -> Vec<RedisServer> {
     RedisServer::start_many(count).unwrap()
 }
 
-pub(crate) fn nodes(servers: &[RedisServer]) -> impl Iterator<Item = RedisRsNode> {
-    servers
-        .iter()
-        .map(|server| RedisRsNode::new(server.url()).unwrap())
+pub(crate) fn nodes(servers: &[RedisServer]) -> impl Iterator<Item = Node> {
+    servers.iter().map(|server| node(server.url()))
 }
 
-pub(crate) fn locks(servers: &[RedisServer]) -> Redlock<RedisRsNode> {
+pub(crate) fn locks(servers: &[RedisServer]) -> Redlock<Node> {
     builder(servers).build().unwrap()
 }
 
 /// Nodes have longer than by default: that a machine is busy is no finding.
-pub(crate) fn builder(servers: &[RedisServer]) -> RedlockBuilder<RedisRsNode> {
+pub(crate) fn builder(servers: &[RedisServer]) -> RedlockBuilder<Node> {
     let nodes = nodes(servers);
     Redlock::builder().nodes(nodes).node_timeout(NODE_TIMEOUT)
 }
 
 /// The lock with every node connected.
-pub(crate) async fn warm_locks(servers: &[RedisServer]) -> Redlock<RedisRsNode> {
-    use lock_core::DistributedLockExt;
+pub(crate) async fn warm_locks(servers: &[RedisServer]) -> Redlock<Node> {
     let locks = locks(servers);
     let guard = locks.lock("warm-up").await.unwrap();
-    until("all nodes granted", Duration::from_secs(10), || {
-        guard.votes().granted == servers.len()
+    granted_everywhere(&guard).await;
+    guard.release().await.unwrap();
+    until("the warm-up is over", LONG, || keys(servers) == 0).await;
+    locks
+}
+
+pub(crate) async fn granted_everywhere(guard: &LockGuard) {
+    until("granted everywhere", LONG, || {
+        let votes = guard.votes();
+        votes.granted == votes.nodes
     })
     .await;
-    guard.release().await.unwrap();
-    locks
 }
 
 pub(crate) fn ask(server: &RedisServer, words: &[&str]) -> Reply {

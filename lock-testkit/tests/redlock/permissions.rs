@@ -1,9 +1,13 @@
 //! What a server refuses is told by its own words.
 
-use lock_core::{AcquireError, DistributedLockExt, LockRequest, ReleaseError};
+use std::time::Instant;
 
-use crate::support::*;
+use lock_core::{AcquireError, DistributedLockExt, LockRequest, ReleaseError, Reply};
+use lock_testkit::Connection;
 
+use super::support::*;
+
+/// C02, C41.
 #[apply(async_test!)]
 async fn missing_permissions_are_reported_at_once_with_the_servers_words() {
     let servers = servers(3);
@@ -23,6 +27,7 @@ async fn missing_permissions_are_reported_at_once_with_the_servers_words() {
     }
 }
 
+/// C41.
 #[apply(async_test!)]
 async fn a_release_that_is_not_allowed_is_no_expired_lock() {
     let servers = servers(3);
@@ -55,13 +60,14 @@ async fn a_release_that_is_not_allowed_is_no_expired_lock() {
     }
 }
 
+/// C41, C42.
 #[apply(async_test!)]
 async fn the_commands_that_a_lock_needs_are_enough() {
     let servers = servers(1);
     let rules = "ACL SETUSER app on >pw ~lock:* +set +get +pttl +pexpire +del +eval +evalsha";
     ask(&servers[0], &rules.split(' ').collect::<Vec<_>>());
     let url = servers[0].url().replace("redis://", "redis://app:pw@");
-    let node = lock_redis_rs::RedisRsNode::new(url).unwrap();
+    let node = crate::backend::node(url);
     let locks = lock_core::Redlock::builder()
         .nodes([node])
         .prefix("lock:")
@@ -84,6 +90,7 @@ async fn the_commands_that_a_lock_needs_are_enough() {
     assert!(pttl(&servers[0], "lock:k") <= 1_000);
 }
 
+/// C43.
 #[apply(async_test!)]
 async fn a_full_or_read_only_server_is_quoted_and_a_holder_can_still_let_go() {
     let servers = servers(3);
@@ -92,18 +99,62 @@ async fn a_full_or_read_only_server_is_quoted_and_a_holder_can_still_let_go() {
         .lock(LockRequest::new(KEY).ttl(60_000 * MS))
         .await
         .unwrap();
-    until("granted everywhere", 5_000 * MS, || {
-        guard.votes().granted == 3
-    })
-    .await;
-    for server in &servers[..2] {
-        ask(server, &["CONFIG", "SET", "maxmemory", "1"]);
-    }
+    granted_everywhere(&guard).await;
+    ask(&servers[0], &["CONFIG", "SET", "maxmemory", "1"]);
+    let other = locks.lock("other").await.unwrap();
+    other.release().await.unwrap();
+    ask(&servers[1], &["CONFIG", "SET", "maxmemory", "1"]);
     let Err(AcquireError::Unavailable(outage)) = locks.try_lock("other").await else {
         panic!("not an outage");
     };
     assert!(outage.to_string().contains("OOM"), "{outage}");
+    let is_given_back = || get(&servers[2], "other").is_none();
+    until("the granted key is gone", 6_000 * MS, is_given_back).await;
     guard.extend(120_000 * MS).await.unwrap();
     guard.release().await.unwrap();
     until("released", 6_000 * MS, || keys(&servers) == 0).await;
+}
+
+/// C41.
+#[apply(async_test!)]
+async fn a_password_that_was_set_meanwhile_is_told_and_brings_no_storm_of_connections() {
+    let servers = servers(3);
+    let locks = warm_locks(&servers).await;
+    // They stay what they are, while everybody else needs the password.
+    let mut operators: Vec<_> = servers
+        .iter()
+        .map(|server| server.connect().unwrap())
+        .collect();
+    let accepted = |operator: &mut Connection| {
+        let Reply::Bytes(stats) = operator.command(&["INFO", "stats"]).unwrap() else {
+            panic!("no stats");
+        };
+        let stats = String::from_utf8(stats).unwrap();
+        let count = stats.split("total_connections_received:").nth(1).unwrap();
+        let count = count.lines().next().unwrap();
+        count.parse::<u64>().unwrap()
+    };
+    for operator in &mut operators {
+        for words in [
+            &["CONFIG", "SET", "requirepass", "p"][..],
+            &["CLIENT", "KILL", "TYPE", "normal"][..],
+        ] {
+            operator.command(words).unwrap();
+        }
+    }
+    let before: Vec<_> = operators.iter_mut().map(accepted).collect();
+    let started = Instant::now();
+    while started.elapsed() < 1_000 * MS {
+        let request = LockRequest::new(KEY).max_wait(30_000 * MS);
+        let Err(AcquireError::Unavailable(outage)) = locks.lock(request).await else {
+            panic!("no outage");
+        };
+        assert!(outage.waited < LONG, "it gives up early: {outage}");
+        assert!(outage.to_string().contains("NOAUTH"), "{outage}");
+    }
+    let most = 10 + started.elapsed().as_millis() / 100;
+    for (operator, before) in operators.iter_mut().zip(before) {
+        let connections = accepted(operator) - before;
+        assert!(u128::from(connections) < most, "{connections}");
+    }
 }
