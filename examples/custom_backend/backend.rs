@@ -80,7 +80,8 @@ async fn exchange(mut stream: TcpStream, mut requests: Requests) -> io::Result<I
     tokio::select! { end = write => end, end = read => end }
 }
 
-/// Reads one reply of RESP2.
+/// Reads one reply of RESP2. It trusts the server: a client for others limits lengths and how deep arrays lie
+/// in arrays, or one node of three may fill the memory of all.
 fn read<R: AsyncBufRead + Unpin + Send>(stream: &mut R) -> BoxFuture<'_, io::Result<Answer>> {
     Box::pin(async move {
         let mut line = String::new();
