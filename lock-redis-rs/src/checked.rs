@@ -3,17 +3,17 @@
 //! redis-rs takes a reply of any length into memory, reads each negative length as nil, reads on for as
 //! long as a server sends what nobody asked for, and keeps what is said in a handshake to itself.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most bytes of a reply, and how many more for each word of its command: the longest replies are
-/// arrays with an integer for each of many keys.
+/// The most bytes of a reply, and how many more for each word of the longest command so far: the longest
+/// replies are arrays with an integer for each of many keys.
 const REPLY: usize = 64 * 1024;
 const REPLY_PER_WORD: usize = 8;
 
@@ -48,14 +48,22 @@ impl fmt::Display for Garbage {
 
 impl std::error::Error for Garbage {}
 
-/// What was heard over a connection.
+/// What was asked and heard over a connection.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<State>>);
+pub(crate) struct Heard(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many commands have no reply yet, those of the handshake aside.
+    asked: AtomicUsize,
+    /// The most words that a command had.
+    words: AtomicUsize,
+    is_up: AtomicBool,
+}
 
 #[derive(Default)]
 struct State {
-    /// Whether the handshake is over.
-    is_up: bool,
     /// The first error since the client wrote last: it sends its whole handshake at once, and what
     /// follows the first error may only be due to that one.
     error: Option<String>,
@@ -64,7 +72,16 @@ struct State {
 
 impl Heard {
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A command of so many words is about to be handed to redis-rs. If it is never sent, one reply that
+    /// nobody asked for goes unnoticed.
+    pub(crate) fn asks(&self, words: usize) {
+        self.0.asked.fetch_add(1, Ordering::Relaxed);
+        if self.0.words.load(Ordering::Relaxed) < words {
+            self.0.words.fetch_max(words, Ordering::Relaxed);
+        }
     }
 
     /// What the server said to a handshake that failed.
@@ -74,25 +91,47 @@ impl Heard {
 
     /// The handshake is over: from now on errors are told to those who asked.
     pub(crate) fn is_up(&self) {
-        self.with(|state| {
-            state.is_up = true;
-            state.error = None;
-        });
+        self.0.is_up.store(true, Ordering::Relaxed);
+        self.with(|state| state.error = None);
     }
 
     /// Why the connection was ended from this side.
     pub(crate) fn garbage(&self) -> Option<Garbage> {
         self.with(|state| state.garbage)
     }
+
+    /// The client writes, or the server has answered so.
+    fn note(&self, error: Option<String>) {
+        if !self.0.is_up.load(Ordering::Relaxed) {
+            self.with(|state| match error {
+                Some(error) => drop(state.error.get_or_insert(error)),
+                None => state.error = None,
+            });
+        }
+    }
+
+    /// The longest reply that the server may send now.
+    fn limit(&self) -> usize {
+        let words = self.0.words.load(Ordering::Relaxed);
+        REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD))
+    }
+
+    /// The server has answered a command.
+    fn answered(&self) -> Result<(), Garbage> {
+        if !self.0.is_up.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let less = |asked: usize| asked.checked_sub(1);
+        let asked = &self.0.asked;
+        let answered = asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        answered.map(drop).map_err(|_| Garbage::Unasked)
+    }
 }
 
 /// A stream whose replies are looked at.
 pub(crate) struct Checked<S> {
     stream: S,
-    written: Frames,
     read: Frames,
-    /// The words of each command that has no reply yet.
-    asked: VecDeque<usize>,
     heard: Heard,
 }
 
@@ -100,43 +139,26 @@ impl<S> Checked<S> {
     pub(crate) fn new(stream: S, heard: Heard) -> Self {
         Self {
             stream,
-            written: Frames::default(),
             read: Frames::default(),
-            asked: VecDeque::new(),
             heard,
         }
     }
 
-    fn wrote(&mut self, mut bytes: &[u8]) {
-        self.heard.with(|state| state.error = None);
-        // What we write ourselves has no garbage in it.
-        while let Ok(Some(command)) = self.written.next(&mut bytes, usize::MAX) {
-            self.asked.push_back(command.words);
-        }
-    }
-
     fn has_read(&mut self, mut bytes: &[u8]) -> Result<(), Garbage> {
-        loop {
-            let words = self.asked.front().copied().unwrap_or_default();
-            let limit = REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD));
-            let Some(reply) = self.read.next(&mut bytes, limit)? else {
-                return Ok(());
-            };
+        let limit = self.heard.limit();
+        while let Some(reply) = self.read.next(&mut bytes, limit)? {
             // A push message answers nothing. Its bytes count for the reply that follows, so that there
             // is no end of them either.
             if reply.kind == b'>' {
                 continue;
             }
             self.read.size = 0;
-            if let Some(error) = reply.error {
-                self.heard.with(|state| {
-                    if !state.is_up {
-                        state.error.get_or_insert(error);
-                    }
-                });
+            if reply.error.is_some() {
+                self.heard.note(reply.error);
             }
-            self.asked.pop_front().ok_or(Garbage::Unasked)?;
+            self.heard.answered()?;
         }
+        Ok(())
     }
 }
 
@@ -162,9 +184,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Checked<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.wrote(&bytes[..count]);
-        Poll::Ready(Ok(count))
+        self.heard.note(None);
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -176,17 +197,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Checked<S> {
     }
 }
 
-/// A whole command or reply.
+/// A whole reply.
 #[derive(Debug, PartialEq, Eq)]
 struct Frame {
     kind: u8,
-    /// How many parts it has.
-    words: usize,
     /// Its text, if it is an error.
     error: Option<String>,
 }
 
-/// Finds the ends of commands or replies in what comes in pieces, and keeps no more than a line.
+/// Finds the ends of replies in what comes in pieces, and keeps no more than a line.
 #[derive(Default)]
 struct Frames {
     /// The line that is read, as much as is kept of it.
@@ -197,7 +216,6 @@ struct Frames {
     open: usize,
     /// What the frame consists of so far.
     kind: u8,
-    words: usize,
     size: usize,
     error: Option<String>,
 }
@@ -227,7 +245,6 @@ impl Frames {
             if self.line.is_empty() && self.body == 0 && self.open == 0 {
                 return Ok(Some(Frame {
                     kind: self.kind,
-                    words: std::mem::take(&mut self.words),
                     error: self.error.take(),
                 }));
             }
@@ -269,7 +286,6 @@ impl Frames {
             let error = (kind == b'-').then(|| String::from_utf8_lossy(text).into_owned());
             self.error = error;
         }
-        self.words += 1;
         self.open -= 1;
         match kind {
             b'$' | b'*' if text == b"-1" => {}
@@ -302,14 +318,14 @@ fn length(text: &[u8]) -> Result<usize, Garbage> {
 mod tests {
     use super::*;
 
-    /// The kinds and sizes in words of the frames in these bytes, which come in pieces.
-    fn frames(bytes: &[u8], piece: usize) -> Result<Vec<(char, usize)>, Garbage> {
+    /// The kinds of the frames in these bytes, which come in pieces.
+    fn frames(bytes: &[u8], piece: usize) -> Result<String, Garbage> {
         let mut reader = Frames::default();
-        let mut found = Vec::new();
+        let mut found = String::new();
         for mut bytes in bytes.chunks(piece) {
             while let Some(frame) = reader.next(&mut bytes, 100)? {
                 reader.size = 0;
-                found.push((char::from(frame.kind), frame.words));
+                found.push(char::from(frame.kind));
             }
         }
         Ok(found)
@@ -317,27 +333,18 @@ mod tests {
 
     #[test]
     fn frames_end_where_they_end_in_whatever_pieces_they_come() {
-        let table: [(&str, &[(char, usize)]); 11] = [
-            (
-                "+OK\r\n:1\r\n$-1\r\n*-1\r\n",
-                &[('+', 1), (':', 1), ('$', 1), ('*', 1)],
-            ),
-            (
-                "$0\r\n\r\n$4\r\n\r\n\r\n\r\n_\r\n",
-                &[('$', 1), ('$', 1), ('_', 1)],
-            ),
-            ("*0\r\n*2\r\n$1\r\nx\r\n:-5\r\n", &[('*', 1), ('*', 3)]),
-            ("*2\r\n*1\r\n$-1\r\n*1\r\n*0\r\n", &[('*', 5)]),
-            ("%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", &[('%', 6)]),
-            ("|1\r\n+a\r\n+b\r\n~1\r\n:1\r\n", &[('|', 5)]),
-            (">2\r\n+a\r\n+b\r\n#t\r\n", &[('>', 3), ('#', 1)]),
-            (
-                "!3\r\nERR\r\n=5\r\ntxt:x\r\n,1.5\r\n(12\r\n",
-                &[('!', 1), ('=', 1), (',', 1), ('(', 1)],
-            ),
-            ("-a\rb\nc\r\r\n+\r\n", &[('-', 1), ('+', 1)]),
-            ("+O", &[]),
-            ("*2\r\n+OK\r\n", &[]),
+        let table = [
+            ("+OK\r\n:1\r\n$-1\r\n*-1\r\n", "+:$*"),
+            ("$0\r\n\r\n$4\r\n\r\n\r\n\r\n_\r\n", "$$_"),
+            ("*0\r\n*2\r\n$1\r\nx\r\n:-5\r\n", "**"),
+            ("*2\r\n*1\r\n$-1\r\n*1\r\n*0\r\n", "*"),
+            ("%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", "%"),
+            ("|1\r\n+a\r\n+b\r\n~1\r\n:1\r\n", "|"),
+            (">2\r\n+a\r\n+b\r\n#t\r\n", ">#"),
+            ("!3\r\nERR\r\n=5\r\ntxt:x\r\n,1.5\r\n(12\r\n", "!=,("),
+            ("-a\rb\nc\r\r\n+\r\n", "-+"),
+            ("+O", ""),
+            ("*2\r\n+OK\r\n", ""),
         ];
         for (bytes, expected) in table {
             for piece in 1..=bytes.len() {
@@ -391,8 +398,8 @@ mod tests {
             let longer = format!("{bytes}x");
             assert_eq!(frames(longer.as_bytes(), 1), too_long, "{bytes:?}");
         }
-        assert_eq!(frames(ends.as_bytes(), 1), Ok(vec![('+', 1)]));
-        assert_eq!(frames(b"$93\r\n", 1), Ok(vec![]));
+        assert_eq!(frames(ends.as_bytes(), 1), Ok("+".to_owned()));
+        assert_eq!(frames(b"$93\r\n", 1), Ok(String::new()));
     }
 
     #[test]

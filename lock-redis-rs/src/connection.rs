@@ -9,31 +9,44 @@ use lock_core::{Command, NodeError, Reply};
 use redis::Cmd;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 
+use crate::checked::Heard;
 use crate::convert::{pack, reply, server_error_of};
 use crate::network::unconstrained;
 
 /// A connection of our own. Its queue has a place for each call that the keeper lets in, so that a
 /// first poll always hands its command over.
-pub(crate) struct Own(pub(crate) MultiplexedConnection);
+#[derive(Clone)]
+pub(crate) struct Own {
+    connection: MultiplexedConnection,
+    heard: Heard,
+}
+
+impl Own {
+    pub(crate) fn new(connection: MultiplexedConnection, heard: Heard) -> Self {
+        Self { connection, heard }
+    }
+
+    pub(crate) async fn request(mut self, cmd: &Cmd) -> Result<Reply, NodeError> {
+        self.heard.asks(cmd.args_iter().count());
+        match self.connection.send_packed_command(cmd).await {
+            Ok(value) => reply(value),
+            Err(error) => Err(match server_error_of(error) {
+                Ok(answer) => answer,
+                // redis-rs answers every later call on this connection with an error. It does
+                // not say whether this command was sent.
+                Err(error) => NodeError::connection("the connection broke").with_source(error),
+            }),
+        }
+    }
+}
 
 impl Connection for Own {
     fn send(
         &self,
         command: &Command,
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
-        let mut connection = self.0.clone();
-        let cmd = command.encoded(pack);
-        unconstrained(async move {
-            match connection.send_packed_command(&cmd).await {
-                Ok(value) => reply(value),
-                Err(error) => Err(match server_error_of(error) {
-                    Ok(answer) => answer,
-                    // redis-rs answers every later call on this connection with an error. It does
-                    // not say whether this command was sent.
-                    Err(error) => NodeError::connection("the connection broke").with_source(error),
-                }),
-            }
-        })
+        let (own, cmd) = (self.clone(), command.encoded(pack));
+        unconstrained(async move { own.request(&cmd).await })
     }
 }
 

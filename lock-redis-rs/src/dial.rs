@@ -9,15 +9,15 @@ use std::time::Duration;
 use futures::future::{BoxFuture, Either, select};
 use lock_core::NodeError;
 use lock_core::backend::{Client, Credentials, MAX_PENDING, Opened, Protocol};
+use lock_core::node::NodeErrorKind;
 use lock_core::runtime::ambient;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::address::Address;
 use crate::checked::{Checked, Heard};
 use crate::connection::Own;
-use crate::convert::{reply, server_error_of};
 use crate::dial_error::{DialError, Stage, cannot_connect};
 use crate::limit::within;
 use crate::network::{Network, Socket, completed, runs_the_last_woken_first};
@@ -26,7 +26,7 @@ use crate::peer::{expects, secure};
 /// Moves the bytes of a connection, up to its end.
 type Driver = BoxFuture<'static, NodeError>;
 
-type Dialed = (MultiplexedConnection, Driver);
+type Dialed = (Own, Driver);
 
 impl Client for Address {
     type Connection = Own;
@@ -43,7 +43,7 @@ impl Client for Address {
             dial(network, self, limit).await
         };
         let (connection, driver) = dialed?;
-        Ok(Opened::new(Own(connection), driver))
+        Ok(Opened::new(connection, driver))
     }
 
     fn prefer_another_address(&self) {
@@ -124,21 +124,20 @@ async fn why_refused(network: Network, address: &Address, limit: Duration) -> Op
         ..address.clone()
     };
     let mut stage = Stage::Connecting;
-    let (mut connection, driver) = connect(network, &nobody, limit, &mut stage).await.ok()?;
+    let (connection, driver) = connect(network, &nobody, limit, &mut stage).await.ok()?;
 
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
     login.arg(info.redis_settings().password());
-    let answer = connection.req_packed_command(&login);
+    let answer = pin!(connection.request(&login));
     let answer = match select(answer, driver).await {
         Either::Left((answer, _)) => answer,
         // The connection broke, as the answer tells.
         Either::Right((_, answer)) => answer.await,
     };
-    match answer {
-        Ok(value) => reply(value).err(),
-        Err(error) => server_error_of(error).ok(),
-    }
+    answer
+        .err()
+        .filter(|error| error.kind() == NodeErrorKind::Server)
 }
 
 async fn connect(
@@ -187,7 +186,10 @@ async fn connect(
             let config = config();
             let connection = client.get_multiplexed_async_connection_with_config(&config);
             // redis-rs runs it, and does not tell when it ends.
-            Ok((connection.await?, Box::pin(pending())))
+            Ok((
+                Own::new(connection.await?, Heard::default()),
+                Box::pin(pending()),
+            ))
         }
     }
 }
@@ -216,6 +218,7 @@ where
         None => error.into(),
     })?;
     heard.is_up();
+    let own = Own::new(connection, heard.clone());
     let driver = async move {
         giving_way(driver).await;
         // Calls in flight are told the cause by redis-rs.
@@ -225,7 +228,7 @@ where
             None => broke,
         }
     };
-    Ok((connection, Box::pin(driver)))
+    Ok((own, Box::pin(driver)))
 }
 
 /// Lets callers that are ready to send do so before the driver writes.
