@@ -26,6 +26,7 @@ lock_testkit::lock_conformance! {
         a_minority_of_hung_nodes_does_no_harm: "there are no nodes",
         a_minority_of_late_nodes_does_no_harm: "there are no nodes",
         a_release_during_an_outage_is_made_good: "there are no nodes",
+        a_wait_gives_up_when_too_few_nodes_answer: "there are no nodes",
         a_stale_minority_does_not_keep_a_lock_taken: "there are no nodes",
         an_acquire_dropped_while_nodes_are_slow_leaves_nothing: "there are no nodes",
         an_outage_leaves_a_held_lock_its_validity: "there are no nodes",

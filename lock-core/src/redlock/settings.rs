@@ -145,6 +145,7 @@ impl Settings {
             until: max_wait.map(|max_wait| now.saturating_add(max_wait)),
             retry: options.retry.unwrap_or(self.retry),
             give_up_when_held: options.fail_if_held,
+            give_up_when_unavailable: options.fail_if_unavailable,
         }
     }
 

@@ -236,3 +236,38 @@ async fn a_panic_is_a_failure(panics: Panics) {
     let shown = outage.to_string();
     assert!(shown.contains("panics: the client panicked"), "{shown}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_holders_alone_ends_with_the_first_outage() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let request = LockRequest::new(KEY)
+        .ttl(2_000 * MS)
+        .max_wait(None)
+        .fail_if_unavailable(true);
+    let _holder = locks.lock(&request).await.unwrap();
+    let (second, took) = timed(locks.lock(&request)).await;
+    let second = second.unwrap();
+    assert!(took >= 1_500 * MS, "it waits for a holder: {took:?}");
+
+    nodes[0].set_fault(Fault::Hang);
+    nodes[1].set_fault(Fault::Hang);
+    let (result, took) = timed(locks.lock(&request)).await;
+    let Err(AcquireError::Unavailable(outage)) = result else {
+        panic!("{result:?}");
+    };
+    assert_eq!((outage.attempts, took), (1, 100 * MS));
+
+    // Many that come next do not even wait for that.
+    let calls =
+        (0..200).map(|i| locks.lock(LockRequest::new(format!("k{i}")).fail_if_unavailable(true)));
+    let (results, took) = timed(futures::future::join_all(calls)).await;
+    assert!(
+        results
+            .iter()
+            .all(|result| matches!(result, Err(AcquireError::Unavailable(_))))
+    );
+    assert!(took <= 100 * MS, "{took:?}");
+    nodes.iter().for_each(|node| node.heal());
+    drop(second);
+}
