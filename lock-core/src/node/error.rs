@@ -148,6 +148,19 @@ impl NodeError {
         matches!(self.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
     }
 
+    /// Returns whether the server refuses all locks, whatever their keys, until somebody sees to it.
+    pub(crate) fn is_out_of_service(&self) -> bool {
+        const CODES: [&str; 6] = [
+            "CLUSTERDOWN",
+            "MISCONF",
+            "NOAUTH",
+            "NOREPLICAS",
+            "OOM",
+            "WRONGPASS",
+        ];
+        self.is_wrong_server() || self.code().is_some_and(|code| CODES.contains(&code))
+    }
+
     /// Returns whether the server may have refused the command for one of its keys alone: for lack of
     /// permission, or since it is about to move it or has moved it to another node of a cluster.
     pub(crate) fn is_of_one_key(&self) -> bool {

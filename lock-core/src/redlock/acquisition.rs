@@ -14,10 +14,10 @@ use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
+use crate::events::{Events, LockName};
 use crate::node::{Command, Keys, Token};
 use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
-use crate::trace;
 use crate::ttl::Ttl;
 
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
@@ -205,7 +205,7 @@ impl Acquisition {
         let is_late = self.ledger().end_by_release(now);
         self.stop_renewal();
         if is_late {
-            self.tell(Loss::Expired);
+            self.expired();
         }
     }
 
@@ -228,6 +228,22 @@ impl Acquisition {
         }
     }
 
+    /// The validity has ended, and nothing revives the lock.
+    pub(crate) fn expired(&self) {
+        self.tell(Loss::Expired);
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.nodes.settings.events
+    }
+
+    pub(crate) fn name(&self) -> LockName<'_> {
+        LockName {
+            resource: self.nodes.settings.resource(self.keys.first()),
+            token: &self.token,
+        }
+    }
+
     /// Tells those who wait that the lock is lost, unless they were told before. Returns whether there
     /// were any.
     fn tell(&self, loss: Loss) -> bool {
@@ -236,7 +252,8 @@ impl Acquisition {
             untold => std::mem::replace(untold, LossState::Told(loss)),
         };
         if loss != Loss::ShutDown {
-            self.log_loss(loss);
+            let held = self.runtime.now().saturating_sub(self.started);
+            self.events().lost(self.name(), loss, held);
         }
         let LossState::Untold(waiters) = waiters else {
             return false;
@@ -249,12 +266,6 @@ impl Acquisition {
         // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(waiters);
         is_awaited
-    }
-
-    /// Has it logged that the lock is lost.
-    pub(crate) fn log_loss(&self, loss: Loss) {
-        let held = self.runtime.now().saturating_sub(self.started);
-        trace::lost(self.keys.first(), loss, held);
     }
 
     /// Ends when the lock is lost: when a quorum says so, a shutdown begins, or the validity ends,
@@ -281,6 +292,7 @@ impl Acquisition {
                 continue;
             };
             if left.is_zero() {
+                self.expired();
                 return Loss::Expired;
             }
             let late = match mutant!(LossLate) {

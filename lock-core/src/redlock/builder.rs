@@ -9,7 +9,9 @@ use super::node::{LockNode, Nodes};
 use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
 use crate::error::BuildError;
+use crate::events::Events;
 use crate::node::RedisNode;
+use crate::observer::Observer;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
@@ -194,6 +196,13 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.settings.runtime = Some(runtime);
+        self
+    }
+
+    /// What hears of locks and nodes, for metrics and alarms: see [`observer`](crate::observer). Defaults to
+    /// none.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.settings.events = Events::new(observer);
         self
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::calls::{Call, Calls};
 use super::node::Nodes;
 use super::protocol::Debt;
+use crate::events::{self, LockName};
 use crate::node::Command;
 use crate::runtime::Runtime;
-use crate::trace;
 
 /// The pause before a release is sent again; it doubles while the node does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -21,9 +21,16 @@ const BATCH: usize = 64;
 pub(crate) fn owe(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>, node: usize, debt: Debt) {
     let lost = nodes.all[node].debts().push(debt);
     if let Some(lost) = lost {
-        trace::given_up(&nodes.all[node].label, lost.keys.first());
+        give_up(nodes, node, &lost);
     }
     serve(nodes, runtime, node);
+}
+
+/// Says that a debt is not paid any more.
+fn give_up(nodes: &Nodes, node: usize, debt: &Debt) {
+    let resource = nodes.settings.resource(debt.keys.first());
+    let token = &debt.token;
+    events::given_up(&nodes.all[node].label, LockName { resource, token });
 }
 
 /// Goes on where a runtime ended with releases still owed.
@@ -103,12 +110,12 @@ impl Collector {
 
     /// What has no definite answer is owed again. Returns how much that is.
     fn put_back(&mut self) -> usize {
-        let node = &self.nodes.all[self.node];
+        let (nodes, node) = (&self.nodes, self.node);
         let open = self.sent.drain(..).flatten();
         open.map(|debt| {
-            let lost = node.debts().put_back(debt);
+            let lost = nodes.all[node].debts().put_back(debt);
             if let Some(lost) = lost {
-                trace::given_up(&node.label, lost.keys.first());
+                give_up(nodes, node, &lost);
             }
         })
         .count()

@@ -12,8 +12,9 @@ use super::debts;
 use super::fanout::{FanOut, Operation, Rest};
 use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
 use crate::error::ReleaseError;
+use crate::events;
 use crate::node::Token;
-use crate::trace;
+use crate::observer::ReleaseOutcome;
 
 pub(crate) async fn release(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
     match claim(lock).await {
@@ -131,8 +132,9 @@ pub(crate) fn carry_out(follow: Follow, lock: &Arc<Acquisition>, node: usize, ca
 }
 
 fn owe(lock: &Acquisition, node: usize, token: Token, until: Duration) {
-    trace::owed(&lock.nodes.all[node].label, lock.keys.first());
-    debts::owe(&lock.nodes, &lock.runtime, node, lock.debt(token, until));
+    let debt = lock.debt(token, until);
+    events::owed(&lock.nodes.all[node].label, lock.name());
+    debts::owe(&lock.nodes, &lock.runtime, node, debt);
 }
 
 /// Waits until the release has a definite outcome, or is for the caller to begin.
@@ -223,15 +225,16 @@ impl Releasing {
         if mem::replace(&mut self.is_concluded, true) {
             return;
         }
-        let next = match verdict {
-            ReleaseVerdict::Released => ReleaseState::Done { was_held: true },
-            ReleaseVerdict::NotHeld => ReleaseState::Done { was_held: false },
-            ReleaseVerdict::Unavailable => ReleaseState::Idle,
+        let done = |was_held| ReleaseState::Done { was_held };
+        let (next, outcome) = match verdict {
+            ReleaseVerdict::Released => (done(true), ReleaseOutcome::Released),
+            ReleaseVerdict::NotHeld => (done(false), ReleaseOutcome::NotHeld),
+            ReleaseVerdict::Unavailable => (ReleaseState::Idle, ReleaseOutcome::Unavailable),
         };
         let lock = &self.lock;
         let before = mem::replace(&mut *lock.release_state(), next);
         let held = || lock.runtime.now().saturating_sub(lock.started);
-        trace::released(lock.keys.first(), held, verdict.name());
+        lock.events().released(lock.name(), held, outcome);
         // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(before);
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
+use crate::events::Events;
 use crate::node::Keys;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
@@ -30,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) one_key_per_command: bool,
     pub(crate) notice_pauses: bool,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
+    pub(crate) events: Events,
 }
 
 /// One request, checked and completed with the lock's defaults.
@@ -63,6 +65,7 @@ impl Default for Settings {
             one_key_per_command: false,
             notice_pauses: true,
             runtime: None,
+            events: Events::default(),
         }
     }
 }
@@ -182,6 +185,11 @@ impl Settings {
             before = moment.now;
         }
         self.moment(runtime)
+    }
+
+    /// The resource of a key.
+    pub(crate) fn resource<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.get(self.prefix.len()..).unwrap_or_default()
     }
 
     /// The key of a resource: the prefix and then the resource, byte for byte.
