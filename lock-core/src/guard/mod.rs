@@ -150,7 +150,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`ReleaseError::NotHeld`] if the lock was lost before it was released.
-    /// [`ReleaseError::Unavailable`] if too few nodes answered; the release goes on in the background.
+    /// [`ReleaseError::Unavailable`] if too few nodes answered, within ten node timeouts (a second at most,
+    /// unless one is longer); the release goes on in the background.
     ///
     /// # Cancel safety
     ///

@@ -137,6 +137,11 @@ impl NodeError {
         self.is_permission() || matches!(self.code(), Some("CROSSSLOT" | "MOVED" | "ASK"))
     }
 
+    /// Returns whether the node did not answer, or was not asked, perhaps since it had not answered before.
+    pub(crate) fn is_no_answer(&self) -> bool {
+        matches!(self.kind, NodeErrorKind::NoAnswer | NodeErrorKind::NotSent)
+    }
+
     /// Returns whether a node of a cluster refused a command with keys of several slots.
     pub(crate) fn is_cross_slot(&self) -> bool {
         self.code() == Some("CROSSSLOT")

@@ -249,9 +249,9 @@ impl<'a> Acquire<'a> {
 
     fn error(&self, defeat: &Defeat, attempts: u32) -> AcquireError {
         let waited = self.runtime.now().saturating_sub(self.started);
-        let labels = self.engine.nodes.labels();
         let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
-        let nodes = defeat.round.ballots().reports(labels, granted);
+        let nodes = &self.engine.nodes;
+        let nodes = nodes.reports(defeat.round.ballots(), granted);
         match &defeat.verdict {
             Verdict::TooLate | Verdict::Won => AcquireError::TooSlow(TooSlow {
                 waited,

@@ -141,6 +141,12 @@ impl Acquisition {
         self.nodes.within_of(node, self.timing)
     }
 
+    /// The same for a release.
+    pub(crate) fn release_within(&self, node: usize) -> Duration {
+        let timeout = Timing::release_timeout(self.timing.node_timeout);
+        self.nodes.within(node, timeout)
+    }
+
     /// What the keys may hold instead of the token at this node.
     pub(crate) fn old_at(&self, node: usize) -> &[Token] {
         match self.old.is_empty() || self.ledger().granted().contains(node) {

@@ -125,8 +125,9 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
-    /// How long a node may take to answer before it counts as failed. Defaults to a tenth of the
-    /// ttl, at most 100 ms.
+    /// How long a node may take to answer before it counts as failed: well above the time that a command
+    /// takes over the network. A release is waited for ten times as long, a second at most unless this is
+    /// longer. Defaults to a tenth of the ttl, at most 100 ms.
     pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
         self.settings.node_timeout = Some(node_timeout);
         self

@@ -104,7 +104,7 @@ impl Call {
         let settings = &self.nodes.settings;
         let (runtime, node_timeout) = match &self.lock {
             Some(lock) => (Arc::clone(&lock.runtime), lock.timing.node_timeout),
-            None => (settings.runtime(), settings.release_timeout()),
+            None => (settings.runtime(), settings.node_timeout()),
         };
         Some(Box::new(Watch {
             since: runtime.now(),

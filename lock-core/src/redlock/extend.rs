@@ -125,7 +125,7 @@ async fn run(
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
             Err(ExtendError::Unavailable {
                 quorum: lock.quorum().needed(),
-                nodes: ballots.reports(lock.nodes.labels(), extended),
+                nodes: lock.nodes.reports(ballots, extended),
             })
         }
     }

@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use super::protocol::{Admission, Answered, Debts, Health, NodeSet, Quorum, Timing};
+use super::protocol::{Admission, Answered, Ballots, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
+use crate::error::NodeReports;
 use crate::events;
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, RedisNode, Reply};
 use crate::runtime::BoxFuture;
@@ -79,6 +80,11 @@ impl LockNode {
 
     pub(super) fn has_answered(&self) -> bool {
         self.is_fine() || locked(&self.health).has_answered()
+    }
+
+    /// The time after which its last answer came, if that was too late.
+    fn late(&self) -> Option<Duration> {
+        locked(&self.health).late()
     }
 
     pub(super) fn debts(&self) -> MutexGuard<'_, Debts> {
@@ -155,6 +161,17 @@ impl Nodes {
     /// The labels of all nodes, in the configured order.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> {
         self.all.iter().map(|node| Arc::clone(&node.label))
+    }
+
+    /// What each node said, for an error.
+    pub(crate) fn reports<A>(
+        &self,
+        ballots: &Ballots<A>,
+        granted: impl Fn(&A) -> bool,
+    ) -> NodeReports {
+        let nodes = self.all.iter();
+        let nodes = nodes.map(|node| (Arc::clone(&node.label), node.late()));
+        ballots.reports(nodes, granted)
     }
 
     /// How long a node may take where one that has answered before may take `node_timeout`.

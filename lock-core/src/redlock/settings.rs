@@ -98,9 +98,14 @@ impl Settings {
         Timing::new(ttl, self.drift_factor, self.node_timeout)
     }
 
-    /// How long a node may take for a release that belongs to no call any more.
-    pub(crate) fn release_timeout(&self) -> Duration {
+    /// How long a node may take for a command that belongs to no lock.
+    pub(crate) fn node_timeout(&self) -> Duration {
         self.node_timeout.unwrap_or(Timing::MAX_NODE_TIMEOUT)
+    }
+
+    /// The same for a release that belongs to no call any more.
+    pub(crate) fn release_timeout(&self) -> Duration {
+        Timing::release_timeout(self.node_timeout())
     }
 
     /// Checks all of a request, before any IO.

@@ -57,7 +57,7 @@ pub(crate) async fn force_release(
     }
     Err(ForceReleaseError::Unavailable {
         quorum: quorum.needed(),
-        nodes: ballots.reports(engine.nodes.labels(), is_done),
+        nodes: engine.nodes.reports(&ballots, is_done),
     })
 }
 
@@ -91,9 +91,7 @@ impl Operation for Survey {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         for node in nodes.iter() {
-            let within = self
-                .nodes
-                .within(node, self.nodes.settings.release_timeout());
+            let within = self.nodes.within(node, self.nodes.settings.node_timeout());
             self.replies.ask(node, now, within);
             let command = self.command.clone();
             calls.push(Call::other(&self.nodes, node, command, within));

@@ -77,7 +77,7 @@ async fn the_life_of_a_lock_can_be_followed_and_shows_no_token() {
     assert!(locks.try_lock("pay\nments").await.unwrap().is_none());
     nodes[0].set_fault(Fault::Hang);
     guard.release().await.unwrap();
-    sleep(1000 * MS).await;
+    sleep(1500 * MS).await;
     nodes[0].heal();
     sleep(5000 * MS).await;
 
@@ -105,7 +105,7 @@ async fn the_life_of_a_lock_can_be_followed_and_shows_no_token() {
         "outcome=\"released\"",
         "TRACE acquire{resource=pay\\nments}: lock_core: answered node=\"memory-2\" \
          operation=\"acquire\"",
-        "not answered node=\"memory-1\" operation=\"release\" error=no answer in 100 ms",
+        "not answered node=\"memory-1\" operation=\"release\" error=no answer in 1000 ms",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }

@@ -83,7 +83,7 @@ fn a_release_that_was_owed_when_the_runtime_ended_is_sent_on_the_next_one() {
             settle().await;
             nodes[1].set_fault(fault);
             guard.release().await.unwrap();
-            tokio::time::sleep(180 * MS).await;
+            tokio::time::sleep(1_080 * MS).await;
         });
         drop(runtime);
         // What was sent to it is lost, the keys are not.

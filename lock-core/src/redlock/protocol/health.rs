@@ -24,6 +24,8 @@ pub(crate) struct Health {
     is_down: bool,
     /// Since when it has served in time, while it is down.
     well_since: Option<Duration>,
+    /// The time after which it served, if that was too late.
+    late: Option<Duration>,
 }
 
 /// When a call was answered, and whether in time.
@@ -67,6 +69,11 @@ impl Health {
         Admission::Probe
     }
 
+    /// The time after which its last answer came, if that was too late.
+    pub(crate) fn late(&self) -> Option<Duration> {
+        self.late
+    }
+
     /// Nothing is the matter with it.
     pub(crate) fn is_fine(&self) -> bool {
         self.has_answered && !self.is_suspect && !self.is_down
@@ -97,7 +104,8 @@ impl Health {
         let Some(Answered { at, took, allowed }) = answered.filter(|_| self.is_down) else {
             return false;
         };
-        if took > allowed {
+        self.late = (took > allowed).then_some(took);
+        if self.late.is_some() {
             self.well_since = None;
             return false;
         }
@@ -167,8 +175,10 @@ mod tests {
             // Late, or unknown.
             assert!(!health.served(answer(1_000, 101)));
             assert!(!health.served(None));
+            assert_eq!(health.late(), Some(101 * MS));
             // In time from here on, and again after a failure or a late answer.
             assert!(!health.served(answer(5_000, 100)));
+            assert_eq!(health.late(), None);
             assert!(!health.served(answer(5_999, 1)));
             assert!(!fails(&mut health));
             assert!(!health.served(answer(6_000, 1)));
