@@ -215,6 +215,19 @@ impl fmt::Debug for Events {
     }
 }
 
+/// A guard was dropped, perhaps by mistake: `is_at_once` is called only if somebody listens.
+pub(crate) fn dropped_at_once(lock: LockName<'_>, is_at_once: impl FnOnce() -> bool) {
+    if tracing::enabled!(target: "lock_core", tracing::Level::DEBUG) && is_at_once() {
+        tracing::debug!(
+            target: "lock_core",
+            resource = %Name(lock.resource),
+            lock = %lock.id(),
+            hint = "`let _ = ..` drops a guard in the same statement: bind it to a name, as `_guard`",
+            "guard was dropped at once"
+        );
+    }
+}
+
 /// The end of one call to one node.
 pub(crate) fn answer(node: &str, operation: &'static str, error: Option<&NodeError>) {
     match error {

@@ -63,6 +63,7 @@
 //! | debug | `extended` *, `not extended` *, by a guard or automatically | `resource`, `lock`, `remaining_us`, `error` |
 //! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
 //! | debug | `release` *: what it came to | `resource`, `lock`, `held_us`, `outcome` |
+//! | debug | `guard was dropped at once`, within a millisecond of its acquisition: perhaps by `let _ =` | `resource`, `lock`, `hint` |
 //! | debug | `release owed`: a node has not answered a release, so it is sent again | `node`, `resource`, `lock` |
 //! | trace | `answered`, `not answered`: the end of each call to a node | `node`, `operation`, `error` |
 //!

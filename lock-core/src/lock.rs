@@ -209,6 +209,10 @@ pub trait DistributedLockExt: DistributedLock {
     /// # }).unwrap();
     /// ```
     ///
+    /// The lock is held as long as the guard lives: `let _ = locks.lock("invoice-7").await?` releases it in the
+    /// same statement, and by default nothing warns of it. `let _guard = ..` holds it to the end of the block.
+    /// See [`LockGuard`].
+    ///
     /// # Errors
     ///
     /// [`AcquireError::Contended`] if somebody else held the lock for all of that time,

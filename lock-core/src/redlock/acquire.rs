@@ -206,7 +206,7 @@ impl<'a> Acquire<'a> {
             if mutant!(ShutdownForgetsAttempts) {
                 lock.register(&self.engine.registry);
             }
-            return Ok(Held::new(lock, Arc::clone(&self.plan.resource)));
+            return Ok(Held::new(lock, Arc::clone(&self.plan.resource), now));
         }
         fan_out.add(Acquiring::give_up);
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.

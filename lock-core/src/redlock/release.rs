@@ -32,15 +32,15 @@ pub(crate) async fn release_everywhere(lock: &Arc<Acquisition>) -> Result<(), Re
     }
 }
 
-/// Releases the lock unless that has happened already. Does not block.
-pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
+/// Releases the lock unless that has happened already, and returns whether it had not. Does not block.
+pub(crate) fn release_in_background(lock: &Arc<Acquisition>) -> bool {
     if mutant!(DropWithoutRelease) {
-        return;
+        return false;
     }
     {
         let mut state = lock.release_state();
         if !matches!(*state, ReleaseState::Idle) {
-            return;
+            return false;
         }
         *state = ReleaseState::Running(Waiters::default());
     }
@@ -51,6 +51,7 @@ pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
             // What it comes to is told to those who wait for it. Nodes that are late hold no place.
             release.run().await.ok();
         });
+    true
 }
 
 /// The lock is no longer for its guard to release. Returns `false` if its release has begun.

@@ -211,3 +211,39 @@ async fn a_loss_is_one_warning() {
     expired.release().await.unwrap_err();
     assert_eq!((lost("stolen"), lost("expired")), (1, 1), "{text}");
 }
+
+/// C82.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_dropped_in_its_own_statement_is_told_with_a_hint() {
+    let (log, _on) = Log::start(tracing::Level::DEBUG);
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let hints = || log.count("guard was dropped at once");
+    locks
+        .lock("released")
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    locks.with_lock("scoped", async |_| ()).await.unwrap();
+    let later = locks.lock("later").await.unwrap();
+    sleep(MS).await;
+    drop(later);
+    assert_eq!(hints(), 0, "{}", log.text());
+
+    nodes
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Delay(20 * MS)));
+    #[expect(clippy::let_underscore_must_use, reason = "it finds this mistake")]
+    let _ = locks.lock("forgotten").await.unwrap();
+    let text = log.text();
+    assert_eq!(hints(), 1, "{text}");
+    let hint = text
+        .lines()
+        .find(|line| line.contains("at once resource=forgotten lock="));
+    assert!(
+        hint.unwrap().contains("`let _ = ..` drops a guard"),
+        "{text}"
+    );
+}
