@@ -119,9 +119,11 @@ impl Call {
 
     async fn run(mut self) -> Done {
         self.watch = self.watch();
+        let unanswered = Unanswered(&self);
         let command = &self.command;
         let result = self.nodes.execute(self.node, command, self.within, &self);
         let result = result.await;
+        mem::forget(unanswered);
         drop(self.probe);
         Done {
             node: self.node,
@@ -131,6 +133,26 @@ impl Call {
             result,
             command: self.command,
         }
+    }
+}
+
+/// A call that has no answer yet. If its runtime ends, a release is owed: the next use of the lock sends it.
+struct Unanswered<'a>(&'a Call);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let Call {
+            nodes, node, part, ..
+        } = self.0;
+        let Some(lock) = &self.0.lock else { return };
+        let token = match self.0.purpose {
+            Purpose::Release => lock.token,
+            Purpose::ReleaseOld => lock.old[*part],
+            _ => return,
+        };
+        let until = lock.ledger().not_released(*node, lock.runtime.now());
+        nodes.owe(*node, lock.debt(token, until));
+        nodes.leave_work();
     }
 }
 

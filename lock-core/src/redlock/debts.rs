@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::calls::{Call, Calls};
 use super::node::Nodes;
 use super::protocol::Debt;
-use crate::events::{self, LockName};
 use crate::node::Command;
 use crate::runtime::Runtime;
 
@@ -19,18 +18,8 @@ const BATCH: usize = 64;
 
 /// Remembers a release that had no definite answer, and sees to it that it is sent again.
 pub(crate) fn owe(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>, node: usize, debt: Debt) {
-    let lost = nodes.all[node].debts().push(debt);
-    if let Some(lost) = lost {
-        give_up(nodes, node, &lost);
-    }
+    nodes.owe(node, debt);
     serve(nodes, runtime, node);
-}
-
-/// Says that a debt is not paid any more.
-fn give_up(nodes: &Nodes, node: usize, debt: &Debt) {
-    let resource = nodes.settings.resource(debt.keys.first());
-    let token = &debt.token;
-    events::given_up(&nodes.all[node].label, LockName { resource, token });
 }
 
 /// Goes on where a runtime ended with releases still owed.
@@ -114,9 +103,7 @@ impl Collector {
         let open = self.sent.drain(..).flatten();
         open.map(|debt| {
             let lost = nodes.all[node].debts().put_back(debt);
-            if let Some(lost) = lost {
-                give_up(nodes, node, &lost);
-            }
+            nodes.given_up(node, lost);
         })
         .count()
     }

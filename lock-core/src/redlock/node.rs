@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use super::protocol::{Admission, Answered, Ballots, Debts, Health, NodeSet, Quorum, Timing};
+use super::protocol::{Admission, Answered, Ballots, Debt, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
 use crate::error::NodeReports;
-use crate::events;
+use crate::events::{self, LockName};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, RedisNode, Reply};
 use crate::runtime::BoxFuture;
 use crate::sync::locked;
@@ -125,6 +125,20 @@ impl Nodes {
             down: AtomicUsize::new(0),
             releases: Arc::default(),
             left_work: AtomicBool::new(false),
+        }
+    }
+
+    /// Remembers a release that has to be sent again.
+    pub(crate) fn owe(&self, node: usize, debt: Debt) {
+        let lost = self.all[node].debts().push(debt);
+        self.given_up(node, lost);
+    }
+
+    /// Says that a debt is not paid any more, if there is one.
+    pub(crate) fn given_up(&self, node: usize, lost: Option<Debt>) {
+        if let Some(Debt { keys, token, .. }) = &lost {
+            let resource = self.settings.resource(keys.first());
+            events::given_up(&self.all[node].label, LockName { resource, token });
         }
     }
 
