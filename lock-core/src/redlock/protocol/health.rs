@@ -82,7 +82,7 @@ impl Health {
     /// A call was not answered in time. Returns whether the node is down only from now on.
     pub(crate) fn overdue(&mut self) -> bool {
         self.is_suspect = true;
-        self.failed()
+        self.goes_down()
     }
 
     /// The node answered, with whatever.
@@ -93,6 +93,11 @@ impl Health {
 
     /// A call has failed, as any other would have. Returns whether the node is down only from now on.
     pub(crate) fn failed(&mut self) -> bool {
+        self.late = None;
+        self.goes_down()
+    }
+
+    fn goes_down(&mut self) -> bool {
         self.well_since = None;
         !mem::replace(&mut self.is_down, true)
     }
@@ -194,6 +199,28 @@ mod tests {
             assert!(!health.served(answer(1_000, 1)));
             assert!(health.served(answer(2_000, 1)));
         }
+    }
+
+    #[test]
+    fn how_late_a_node_was_is_known_until_it_is_in_time_or_fails_for_another_reason() {
+        let late = Answered {
+            at: NOW,
+            took: WITHIN * 2,
+            allowed: WITHIN,
+        };
+        let mut health = Health::default();
+        health.overdue();
+        health.served(Some(late));
+        health.overdue();
+        assert_eq!(health.late(), Some(WITHIN * 2));
+        health.failed();
+        assert_eq!(health.late(), None);
+        health.served(Some(late));
+        health.served(Some(Answered {
+            took: WITHIN,
+            ..late
+        }));
+        assert_eq!(health.late(), None);
     }
 
     #[test]
