@@ -115,7 +115,9 @@ impl FileLock {
                     return Err(contended(&lease, waited, attempts));
                 }
                 Err(error @ AcquireError::Invalid(_)) => return Err(error),
-                Err(error) if is_over => return Err(error),
+                Err(error) if is_over || request.options().fail_if_unavailable => {
+                    return Err(error);
+                }
                 Ok(Attempt::Held(_)) | Err(_) => {}
             }
             let chance = f64::from(runtime.random()[0]) / 256.0;

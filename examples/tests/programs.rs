@@ -78,6 +78,22 @@ fn the_first_program_works() {
     assert!(stdout(&output).starts_with("Paying invoice 7"));
 }
 
+/// With a backend that was chosen, the default features are off.
+#[cfg(all(feature = "metrics", feature = "redis-rs"))]
+#[test]
+fn prometheus_reads_the_metrics_of_locks() {
+    let output = run("metrics", &[]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for line in [
+        "# TYPE lock_wait_seconds histogram",
+        r#"lock_node_up{node="memory-1"} 1"#,
+        "lock_quorum_up 0",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+}
+
 #[test]
 fn claiming_ticks_runs_each_tick_once() {
     let output = run("cron", &["--ticks", "5", "--period", "1000"]);

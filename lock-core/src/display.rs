@@ -18,6 +18,11 @@ impl fmt::Display for Ms {
     }
 }
 
+/// To a tenth of a millisecond, since the nanoseconds of a wait mean nothing to a reader.
+pub(crate) fn tenths(duration: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX) / 100 * 100)
+}
+
 /// The most bytes of a name that are shown, and the most names.
 const NAME: usize = 128;
 const NAMES: usize = 8;

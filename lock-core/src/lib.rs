@@ -39,30 +39,39 @@
 //!   [`LockRequest`] or a name, to get a [`LockGuard`].
 //! - [`Redlock`] is the algorithm, with its [builder](RedlockBuilder).
 //! - [`tick`] has jobs that run once per tick of a schedule, on one of several instances.
+//! - [`observer`] has what a program can hear of its locks and nodes, for metrics.
 //! - [`backend`] and [`node`] are for backend authors, [`custom`] for authors of locks of another kind,
 //!   [`runtime`] for custom executors.
 //!
 //! # What it logs
 //!
 //! The crate emits events of [`tracing`](https://docs.rs/tracing) under the target `lock_core`. They
-//! contain names of resources and hosts and labels of nodes, but never a token or a password.
+//! contain names of resources and hosts and labels of nodes, but never a token or a password. An
+//! [`Observer`] hears the ones that are marked with a star.
 //!
 //! | level | event | fields |
 //! |---|---|---|
-//! | warn | `lost`: a held lock is gone, or an extended one could not be kept | `key`, `loss`, `held_us` |
+//! | warn | `lost` *: a held lock is gone. Told once, when that is noticed | `resource`, `lock`, `loss`, `held_us` |
+//! | warn | `node is down` *: it does not answer in time, cannot be reached or is out of service | `node`, `error` |
+//! | warn | `quorum is out of reach` *: so many nodes are down that no lock can be acquired | `up`, `quorum` |
+//! | info | `node is up again` *: it has served in time for a second; `quorum is back` * | `node` |
 //! | warn | `node is the same server as another`: it is not asked any more, since it would vote twice | `node`, `other` |
-//! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `key` |
+//! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `resource`, `lock` |
 //! | warn | `the name of a node has several addresses`: they must lead to one server | `host`, `addresses` |
-//! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
-//! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
-//! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |
+//! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes` |
+//! | debug | `contended` *, `not acquired` * | `resource`, `attempts`, `waited_us`, `error` |
+//! | debug | `extended` *, `not extended` *, by a guard or automatically | `resource`, `lock`, `remaining_us`, `error` |
 //! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
-//! | debug | `release` | `key`, `held_us`, `outcome` |
-//! | debug | `release owed`: a node has not answered a release, so it is sent again | `node`, `key` |
-//! | debug | `node is suspect`, `node answers again` | `node`, `within_us` |
+//! | debug | `release` *: what it came to | `resource`, `lock`, `held_us`, `outcome` |
+//! | debug | `guard was dropped at once`, within a millisecond of its acquisition: perhaps by `let _ =` | `resource`, `lock`, `hint` |
+//! | debug | `release owed`: a node has not answered a release, so it is sent again | `node`, `resource`, `lock` |
 //! | trace | `answered`, `not answered`: the end of each call to a node | `node`, `operation`, `error` |
 //!
-//! All events of one acquire are inside the span `acquire`, which has the field `resource`.
+//! `lock` names one acquisition by eight digits, so that all that happened to it can be joined. All events
+//! of one acquire are inside the span `acquire`, which has the field `resource`.
+//!
+//! What is told of a node is noticed by the commands of locks; none is sent for it. So a node that came back
+//! is told of when it is used, and each `Redlock` tells of its own nodes.
 //!
 //! # Features
 //!
@@ -92,6 +101,7 @@ pub mod backend;
 pub mod custom;
 mod display;
 mod error;
+mod events;
 mod guard;
 mod held;
 mod inspection;
@@ -102,6 +112,7 @@ mod lock;
 pub mod mutants;
 pub mod node;
 mod note;
+pub mod observer;
 mod redlock;
 mod request;
 mod retry;
@@ -110,7 +121,6 @@ mod scope;
 mod scripts;
 mod sync;
 pub mod tick;
-mod trace;
 mod ttl;
 
 pub use error::{
@@ -124,6 +134,7 @@ pub use inspection::{Inspection, ListedLock, Listing, LockKey, NodeInspection};
 pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
+pub use observer::Observer;
 pub use redlock::{Redlock, RedlockBuilder};
 pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};

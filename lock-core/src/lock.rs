@@ -61,7 +61,7 @@ use crate::scope;
 ///   `max_wait` allows and no longer, but for the time of one command in which it gives back what it
 ///   has; its error then says that somebody was in the way, how long it waited and how often it
 ///   tried. With `max_wait` zero it tries once; with `fail_if_held` it ends as soon as it has met a
-///   holder.
+///   holder, with `fail_if_unavailable` as soon as it has met an outage.
 /// - **L6** Bad input is refused with [`AcquireError::Invalid`], which names the value and the
 ///   limit, before anything is sent.
 /// - **L7** A dropped call leaves nothing behind and disturbs nobody, at whatever moment it is
@@ -98,8 +98,8 @@ use crate::scope;
 #[async_trait]
 pub trait DistributedLock: Debug + Send + Sync {
     /// Tries to acquire the lock, over the network, and does not wait for a holder: `Ok(None)` means
-    /// that somebody else holds the lock. The request's `max_wait`, retry policy and `fail_if_held`
-    /// have no effect here.
+    /// that somebody else holds the lock. The request's `max_wait`, retry policy, `fail_if_held` and
+    /// `fail_if_unavailable` have no effect here.
     ///
     /// # Errors
     ///
@@ -111,7 +111,9 @@ pub trait DistributedLock: Debug + Send + Sync {
     async fn try_acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError>;
 
     /// Acquires the lock, and waits for it as long as the request's `max_wait` allows. An outage is
-    /// waited out likewise; the error then says what the last whole attempt met.
+    /// waited out likewise, unless the request says
+    /// [`fail_if_unavailable`](LockRequest::fail_if_unavailable); the error then says what the last whole
+    /// attempt met.
     ///
     /// # Errors
     ///
@@ -206,6 +208,10 @@ pub trait DistributedLockExt: DistributedLock {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
+    ///
+    /// The lock is held as long as the guard lives: `let _ = locks.lock("invoice-7").await?` releases it in the
+    /// same statement, and by default nothing warns of it. `let _guard = ..` holds it to the end of the block.
+    /// See [`LockGuard`].
     ///
     /// # Errors
     ///

@@ -58,6 +58,8 @@ pub struct RequestOptions {
     pub hold_at_least: Duration,
     /// See [`LockRequest::fail_if_held`].
     pub fail_if_held: bool,
+    /// See [`LockRequest::fail_if_unavailable`].
+    pub fail_if_unavailable: bool,
     /// See [`LockRequest::auto_extend`].
     pub auto_extend: Option<bool>,
     /// See [`LockRequest::extend_interval`].
@@ -168,11 +170,44 @@ impl LockRequest {
     }
 
     /// Ends a wait with [`Contended`](crate::AcquireError::Contended) as soon as it is certain that
-    /// one other holder has the lock. Outages, and rivals that still compete for the lock, are retried
-    /// until `max_wait` ends. Defaults to off: a wait outlasts holders.
+    /// one other holder has the lock. Outages, unless
+    /// [`fail_if_unavailable`](Self::fail_if_unavailable) is set too, and rivals that still compete for
+    /// the lock are retried until `max_wait` ends. Defaults to off: a wait outlasts holders.
     #[must_use]
     pub fn fail_if_held(mut self, fail: bool) -> Self {
         self.options.fail_if_held = fail;
+        self
+    }
+
+    /// Ends a wait with [`Unavailable`](crate::AcquireError::Unavailable) as soon as too few nodes have
+    /// answered an attempt: it waits for holders, but not for nodes. For callers that would rather fail at
+    /// once, or go on without the lock, than queue up while the servers are down.
+    ///
+    /// "At once" is one node timeout where nodes hang, and the connect timeout where one has never
+    /// answered. Defaults to off: a wait outlasts outages.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use lock_core::{AcquireError, DistributedLockExt, LockRequest, Redlock};
+    /// # use lock_testkit::{Fault, MemoryNode};
+    /// # futures::executor::block_on(async {
+    /// let nodes = MemoryNode::several(3);
+    /// let locks = Redlock::new(nodes.clone())?;
+    /// nodes.iter().for_each(|node| node.set_fault(Fault::Refuse));
+    ///
+    /// let request = LockRequest::new("invoice-7")
+    ///     .max_wait(Duration::from_secs(60)) // for another holder
+    ///     .fail_if_unavailable(true);
+    /// match locks.lock(request).await {
+    ///     Err(AcquireError::Unavailable(outage)) => println!("not now: {outage}"),
+    ///     other => panic!("the servers are down: {other:?}"),
+    /// }
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn fail_if_unavailable(mut self, fail: bool) -> Self {
+        self.options.fail_if_unavailable = fail;
         self
     }
 

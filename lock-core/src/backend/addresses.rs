@@ -12,9 +12,9 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 
+use crate::events;
 use crate::runtime::{BoxFuture, ambient};
 use crate::sync::locked;
-use crate::trace;
 
 /// How long an address that does not answer keeps the next one waiting.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -100,7 +100,7 @@ impl Addresses {
         let mut choice = locked(&self.choice);
         let addresses = order(found, choice.wrong);
         if addresses.len() > 1 && !std::mem::replace(&mut choice.has_warned, true) {
-            trace::several_addresses(host, addresses.len());
+            events::several_addresses(host, addresses.len());
         }
         addresses
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{InvalidInput, NodeReports};
-use crate::display::{Hidden, Line, Ms};
+use crate::display::{Hidden, Line, Ms, tenths};
 
 /// Why a lock was not acquired. Whatever the failed attempts have set is released.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ impl fmt::Display for Contended {
         write!(
             f,
             " (waited {}, {})",
-            Ms(round(self.waited)),
+            Ms(tenths(self.waited)),
             Attempts(self.attempts)
         )?;
         nodes(f, &self.nodes)
@@ -116,7 +116,7 @@ impl fmt::Display for Unavailable {
             "too few nodes answered, {} of {} are needed (waited {}, {})",
             self.quorum,
             self.nodes.len(),
-            Ms(round(self.waited)),
+            Ms(tenths(self.waited)),
             Attempts(self.attempts),
         )?;
         nodes(f, &self.nodes)
@@ -128,9 +128,9 @@ impl fmt::Display for TooSlow {
         write!(
             f,
             "won too late: the round took {} of a validity of {} (waited {}, {})",
-            Ms(round(self.took)),
+            Ms(tenths(self.took)),
             Ms(self.validity),
-            Ms(round(self.waited)),
+            Ms(tenths(self.waited)),
             Attempts(self.attempts),
         )
     }
@@ -138,12 +138,8 @@ impl fmt::Display for TooSlow {
 
 impl std::error::Error for Contended {}
 
-impl std::error::Error for Unavailable {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let first = self.nodes.errors().next();
-        first.map(|error| error as &(dyn std::error::Error + 'static))
-    }
-}
+/// Its causes are those of the nodes, which its `Display` shows.
+impl std::error::Error for Unavailable {}
 
 impl std::error::Error for TooSlow {}
 
@@ -154,11 +150,6 @@ impl fmt::Display for Attempts {
         let plural = if self.0 == 1 { "" } else { "s" };
         write!(f, "{} attempt{plural}", self.0)
     }
-}
-
-/// To a tenth of a millisecond, since the nanoseconds of a wait mean nothing to a reader.
-fn round(duration: Duration) -> Duration {
-    Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX) / 100 * 100)
 }
 
 fn nodes(f: &mut fmt::Formatter<'_>, nodes: &NodeReports) -> fmt::Result {

@@ -34,9 +34,12 @@ pub enum ReleaseError {
     /// holder that has it now keeps it.
     #[error("the lock was no longer held")]
     NotHeld,
-    /// Too few nodes answered. The release goes on in the background until they answer or the ttl
-    /// ends. It can also be called again.
-    #[error("too few nodes answered, {quorum} are needed: {nodes}")]
+    /// Too few nodes answered in time, which is ten node timeouts, at most a second unless one is longer.
+    /// The release goes on in the background until they answer or the ttl ends: there is nothing to do. It
+    /// can also be called again.
+    #[error(
+        "too few nodes answered, {quorum} are needed, and the release goes on in the background: {nodes}"
+    )]
     Unavailable {
         /// How many nodes must answer.
         quorum: usize,

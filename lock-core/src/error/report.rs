@@ -3,9 +3,10 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{slice, vec};
 
-use crate::display::Line;
+use crate::display::{Line, Ms, tenths};
 use crate::node::NodeError;
 
 /// The answer of one node in an operation that failed.
@@ -16,6 +17,10 @@ pub struct NodeReport {
     pub label: Arc<str>,
     /// Its answer.
     pub vote: NodeVote,
+    /// The time after which its last answer came that was too late for the node timeout, if it has not
+    /// answered in time since. Then it is the timeout that is too short, or the node too slow, and neither
+    /// is down.
+    pub late: Option<Duration>,
 }
 
 /// How a node answered an operation.
@@ -38,32 +43,43 @@ impl NodeReport {
         Self {
             label: label.into(),
             vote,
+            late: None,
         }
     }
 }
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.label)?;
-        match &self.vote {
-            NodeVote::Granted => f.write_str("granted"),
-            NodeVote::Refused => f.write_str("refused"),
-            NodeVote::Open => f.write_str("not waited for"),
-            NodeVote::Failed(error) => {
-                write!(f, "{error}")?;
+        write!(f, "{}: {}", self.label, self.vote)
+    }
+}
+
+/// With all causes of a failure.
+impl fmt::Display for NodeVote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted => f.write_str("granted"),
+            Self::Refused => f.write_str("refused"),
+            Self::Open => f.write_str("not waited for"),
+            Self::Failed(error) => {
+                let mut shown = error.to_string();
                 let mut cause = error.source();
                 while let Some(error) = cause {
-                    // A client may have the server's own words in it.
-                    write!(f, ": {}", Line(error))?;
+                    // A client may have the server's own words in it, or those of the next cause.
+                    let words = Line(error).to_string();
+                    if !shown.contains(&words) {
+                        shown = format!("{shown}: {words}");
+                    }
                     cause = error.source();
                 }
-                Ok(())
+                f.write_str(&shown)
             }
         }
     }
 }
 
-/// The answers of all nodes, in the configured order. They display as one line.
+/// The answers of all nodes, in the configured order. They display as one line, which names every node and
+/// says once what several have said.
 #[derive(Clone, Debug, Default)]
 pub struct NodeReports(Vec<NodeReport>);
 
@@ -132,11 +148,25 @@ impl<'a> IntoIterator for &'a NodeReports {
 
 impl fmt::Display for NodeReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, report) in self.iter().enumerate() {
-            let separator = if i == 0 { "" } else { "; " };
-            write!(f, "{separator}{report}")?;
+        let mut said = Vec::<(String, Vec<&str>)>::new();
+        for report in self {
+            let vote = report.vote.to_string();
+            match said.iter_mut().find(|(other, _)| *other == vote) {
+                Some((_, labels)) => labels.push(&report.label),
+                None => said.push((vote, vec![&report.label])),
+            }
         }
-        Ok(())
+        let said = said.iter();
+        let said = said.map(|(vote, labels)| format!("{}: {vote}", labels.join(", ")));
+        f.write_str(&said.collect::<Vec<_>>().join("; "))?;
+        match self.iter().filter_map(|report| report.late).max() {
+            Some(late) => write!(
+                f,
+                "; answers came late, after up to {}: `node_timeout` is too short for them",
+                Ms(tenths(late))
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -157,6 +187,43 @@ mod tests {
             reports.to_string(),
             "a:1: granted; b:2: cannot connect: connection refused; c:3: refused; \
              d:4: not waited for"
+        );
+    }
+
+    #[test]
+    fn a_cause_that_nodes_or_errors_share_is_said_once_and_every_node_is_named() {
+        let refused = || NodeVote::Failed(NodeError::not_sent("cannot connect: refused"));
+        let wrapped = NodeError::connection("the connection broke").with_source("it broke");
+        let wrapped =
+            NodeError::not_sent("cannot connect: the connection broke").with_source(wrapped);
+        let reports = NodeReports::from(vec![
+            NodeReport::new("a:1", refused()),
+            NodeReport::new("b:2", NodeVote::Granted),
+            NodeReport::new("c:3", refused()),
+            NodeReport::new("d:4", NodeVote::Failed(wrapped)),
+            NodeReport::new("e:5", NodeVote::Granted),
+        ]);
+        assert_eq!(
+            reports.to_string(),
+            "a:1, c:3: cannot connect: refused; b:2, e:5: granted; d:4: cannot connect: the connection \
+             broke: it broke"
+        );
+    }
+
+    #[test]
+    fn late_answers_name_the_setting_that_is_too_short_for_them() {
+        let late = |label, millis: u64| NodeReport {
+            late: Some(Duration::from_micros(millis * 1_000 + 67)),
+            ..NodeReport::new(
+                label,
+                NodeVote::Failed(NodeError::no_answer(Duration::from_millis(100))),
+            )
+        };
+        let reports = NodeReports::from(vec![late("a:1", 121), late("b:2", 163)]);
+        assert_eq!(
+            reports.to_string(),
+            "a:1, b:2: no answer in 100 ms; answers came late, after up to 163 ms: `node_timeout` is too \
+             short for them"
         );
     }
 

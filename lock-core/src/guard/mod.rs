@@ -41,6 +41,24 @@ pub use joined::join;
 /// `block_on`), the lock ends with its ttl. [`release`](Self::release) is the better
 /// end, because it waits and returns the outcome.
 ///
+/// Bind a guard to a name. `let _ = ..` binds nothing: it drops the guard in the same statement, and what
+/// follows runs without the lock. The compiler does not warn of it, nor does clippy by default: its lint
+/// `clippy::let_underscore_must_use` does.
+///
+/// ```
+/// # use lock_core::{DistributedLockExt, Redlock};
+/// # use lock_testkit::MemoryNode;
+/// # futures::executor::block_on(async {
+/// # let locks = Redlock::new(MemoryNode::several(5))?;
+/// let _ = locks.lock("invoice-7").await?; // WRONG: it is released already
+/// let _guard = locks.lock("invoice-8").await?; // held to the end of the block
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
+/// A guard that is dropped within a millisecond of its acquisition is an event at the level `debug`, with a
+/// [hint](crate#what-it-logs). [`with_lock`](crate::DistributedLockExt::with_lock) has no guard to drop.
+///
 /// Holding a guard does not prove that the lock is still valid: check
 /// [`is_valid`](Self::is_valid) before each step that must not overlap with another holder's, or let
 /// [`with_lock`](crate::DistributedLockExt::with_lock) stop the work when the lock is lost.
@@ -151,7 +169,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`ReleaseError::NotHeld`] if the lock was lost before it was released.
-    /// [`ReleaseError::Unavailable`] if too few nodes answered; the release goes on in the background.
+    /// [`ReleaseError::Unavailable`] if too few nodes answered, within ten node timeouts (a second at most,
+    /// unless one is longer); the release goes on in the background.
     ///
     /// # Cancel safety
     ///

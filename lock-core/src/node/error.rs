@@ -137,6 +137,11 @@ impl NodeError {
         self.is_permission() || matches!(self.code(), Some("CROSSSLOT" | "MOVED" | "ASK"))
     }
 
+    /// Returns whether the node did not answer, or was not asked, perhaps since it had not answered before.
+    pub(crate) fn is_no_answer(&self) -> bool {
+        matches!(self.kind, NodeErrorKind::NoAnswer | NodeErrorKind::NotSent)
+    }
+
     /// Returns whether a node of a cluster refused a command with keys of several slots.
     pub(crate) fn is_cross_slot(&self) -> bool {
         self.code() == Some("CROSSSLOT")
@@ -146,6 +151,19 @@ impl NodeError {
     /// where its name leads by now.
     pub(crate) fn is_wrong_server(&self) -> bool {
         matches!(self.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+    }
+
+    /// Returns whether the server refuses all locks, whatever their keys, until somebody sees to it.
+    pub(crate) fn is_out_of_service(&self) -> bool {
+        const CODES: [&str; 6] = [
+            "CLUSTERDOWN",
+            "MISCONF",
+            "NOAUTH",
+            "NOREPLICAS",
+            "OOM",
+            "WRONGPASS",
+        ];
+        self.is_wrong_server() || self.code().is_some_and(|code| CODES.contains(&code))
     }
 
     /// Returns whether the server may have refused the command for one of its keys alone: for lack of

@@ -21,12 +21,12 @@ use super::protocol::{
 use super::release::{add_releases, carry_out, settle};
 use super::renew;
 use super::settings::Plan;
+use crate::display::Name;
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
 use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
 use crate::request::LockRequest;
 use crate::runtime::Runtime;
-use crate::trace;
 
 /// All of the request in one round, and again if it `waits`. The lock needs a guard at once, which
 /// releases it.
@@ -89,16 +89,9 @@ impl<'a> Acquire<'a> {
         if !tracing::enabled!(target: "lock_core", Level::DEBUG) {
             return self.run().await;
         }
-        let resource = trace::Name(&self.plan.resource);
+        let resource = Name(&self.plan.resource);
         let span = tracing::debug_span!(target: "lock_core", "acquire", %resource);
-        let run = async {
-            let result = self.run().await;
-            if let Err(error) = &result {
-                trace::not_acquired(&self.plan.resource, error);
-            }
-            result
-        };
-        Box::pin(run.instrument(span)).await
+        Box::pin(self.run().instrument(span)).await
     }
 
     async fn run(&self) -> Result<Held, AcquireError> {
@@ -111,13 +104,15 @@ impl<'a> Acquire<'a> {
         let mut last_whole = None;
         let mut own = Vec::new();
         let mut now = self.started;
-        loop {
-            self.check_open()?;
+        let error = loop {
+            if self.is_shut() {
+                break AcquireError::ShutDown;
+            }
             let (defeat, cleanup) = match self.attempt(ask_plan, now, &own).await {
                 Ok(held) => {
                     let waited = held.lock().started.saturating_sub(self.started);
-                    trace::acquired(
-                        &self.plan.resource,
+                    held.lock().events().acquired(
+                        held.lock().name(),
                         retries.attempts(),
                         waited,
                         held.votes(),
@@ -126,9 +121,9 @@ impl<'a> Acquire<'a> {
                 }
                 Err(defeat) => defeat,
             };
-            if self.check_open().is_err() {
+            if self.is_shut() {
                 self.wait_for(cleanup).await;
-                return Err(AcquireError::ShutDown);
+                break AcquireError::ShutDown;
             }
             own.push(defeat.token);
             if own.len() > OWN_TOKENS {
@@ -150,18 +145,17 @@ impl<'a> Acquire<'a> {
                 }
                 Next::GiveUp => {
                     self.wait_for(cleanup).await;
-                    return Err(self.error(&defeat, retries.attempts()));
+                    break self.error(&defeat, retries.attempts());
                 }
             }
-        }
+        };
+        let events = &self.engine.settings().events;
+        events.not_acquired(&self.plan.resource, &error);
+        Err(error)
     }
 
-    /// Whether the lock was not shut down.
-    fn check_open(&self) -> Result<(), AcquireError> {
-        if self.engine.registry.is_shut() {
-            return Err(AcquireError::ShutDown);
-        }
-        Ok(())
+    fn is_shut(&self) -> bool {
+        self.engine.registry.is_shut()
     }
 
     /// One attempt, at `now`. After a defeat its releases are on their way. Both are boxed, so that the
@@ -212,7 +206,7 @@ impl<'a> Acquire<'a> {
             if mutant!(ShutdownForgetsAttempts) {
                 lock.register(&self.engine.registry);
             }
-            return Ok(Held::new(lock, Arc::clone(&self.plan.resource)));
+            return Ok(Held::new(lock, Arc::clone(&self.plan.resource), now));
         }
         fan_out.add(Acquiring::give_up);
         // The next attempt comes behind these releases, or it would meet its predecessor's keys.
@@ -255,9 +249,9 @@ impl<'a> Acquire<'a> {
 
     fn error(&self, defeat: &Defeat, attempts: u32) -> AcquireError {
         let waited = self.runtime.now().saturating_sub(self.started);
-        let labels = self.engine.nodes.labels();
         let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
-        let nodes = defeat.round.ballots().reports(labels, granted);
+        let nodes = &self.engine.nodes;
+        let nodes = nodes.reports(defeat.round.ballots(), granted);
         let longest = defeat.round.longest_holder();
         match &defeat.verdict {
             Verdict::TooLate | Verdict::Won => AcquireError::TooSlow(TooSlow {

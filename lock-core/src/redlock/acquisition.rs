@@ -14,11 +14,11 @@ use super::registry::{Registration, Registry};
 use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
+use crate::events::{Events, LockName};
 use crate::held::Votes;
 use crate::node::{Command, Keys, Token};
 use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
-use crate::trace;
 use crate::ttl::Ttl;
 
 /// One attempt with its token, from the first send until nothing of it is left anywhere.
@@ -131,11 +131,9 @@ impl Acquisition {
 
     /// The resources that it stands for, without the lock's prefix.
     pub(crate) fn resources(&self) -> impl Iterator<Item = Vec<u8>> {
-        let prefix = self.nodes.settings.prefix.len();
-        self.keys
-            .as_slice()
-            .iter()
-            .map(move |key| key[prefix..].to_vec())
+        let settings = &self.nodes.settings;
+        let keys = self.keys.as_slice().iter();
+        keys.map(|key| settings.resource(key).to_vec())
     }
 
     pub(crate) fn votes(&self) -> Votes {
@@ -153,6 +151,12 @@ impl Acquisition {
     /// How long this node may take for a command of this attempt.
     pub(crate) fn within(&self, node: usize) -> Duration {
         self.nodes.within_of(node, self.timing)
+    }
+
+    /// The same for a release.
+    pub(crate) fn release_within(&self, node: usize) -> Duration {
+        let timeout = Timing::release_timeout(self.timing.node_timeout);
+        self.nodes.within(node, timeout)
     }
 
     /// What the keys may hold instead of the token at this node.
@@ -219,7 +223,7 @@ impl Acquisition {
         let is_late = self.ledger().end_by_release(now);
         self.stop_renewal();
         if is_late {
-            self.tell(Loss::Expired);
+            self.expired();
         }
     }
 
@@ -242,6 +246,22 @@ impl Acquisition {
         }
     }
 
+    /// The validity has ended, and nothing revives the lock.
+    pub(crate) fn expired(&self) {
+        self.tell(Loss::Expired);
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.nodes.settings.events
+    }
+
+    pub(crate) fn name(&self) -> LockName<'_> {
+        LockName {
+            resource: self.nodes.settings.resource(self.keys.first()),
+            token: &self.token,
+        }
+    }
+
     /// Tells those who wait that the lock is lost, unless they were told before. Returns whether there
     /// were any.
     fn tell(&self, loss: Loss) -> bool {
@@ -250,7 +270,8 @@ impl Acquisition {
             untold => std::mem::replace(untold, LossState::Told(loss)),
         };
         if loss != Loss::ShutDown {
-            self.log_loss(loss);
+            let held = self.runtime.now().saturating_sub(self.started);
+            self.events().lost(self.name(), loss, held);
         }
         let LossState::Untold(waiters) = waiters else {
             return false;
@@ -263,12 +284,6 @@ impl Acquisition {
         // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(waiters);
         is_awaited
-    }
-
-    /// Has it logged that the lock is lost.
-    pub(crate) fn log_loss(&self, loss: Loss) {
-        let held = self.runtime.now().saturating_sub(self.started);
-        trace::lost(self.keys.first(), loss, held);
     }
 
     /// Ends when the lock is lost: when a quorum says so, a shutdown begins, or the validity ends,
@@ -295,6 +310,7 @@ impl Acquisition {
                 continue;
             };
             if left.is_zero() {
+                self.expired();
                 return Loss::Expired;
             }
             let late = match mutant!(LossLate) {

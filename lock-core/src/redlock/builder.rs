@@ -9,8 +9,10 @@ use super::node::{LockNode, Nodes};
 use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
 use crate::error::BuildError;
+use crate::events::Events;
 use crate::node::RedisNode;
 use crate::note::Note;
+use crate::observer::Observer;
 use crate::retry::RetryPolicy;
 use crate::runtime::Runtime;
 
@@ -137,8 +139,9 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
-    /// How long a node may take to answer before it counts as failed. Defaults to a tenth of the
-    /// ttl, at most 100 ms.
+    /// How long a node may take to answer before it counts as failed: well above the time that a command
+    /// takes over the network. A release is waited for ten times as long, a second at most unless this is
+    /// longer. Defaults to a tenth of the ttl, at most 100 ms.
     pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
         self.settings.node_timeout = Some(node_timeout);
         self
@@ -208,6 +211,13 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.settings.runtime = Some(runtime);
+        self
+    }
+
+    /// What hears of locks and nodes, for metrics and alarms: see [`observer`](crate::observer). Defaults to
+    /// none.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.settings.events = Events::new(observer);
         self
     }
 

@@ -12,10 +12,10 @@ use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
-use super::protocol::{AcquireAnswer, KeyAnswer, inspected};
+use super::protocol::{AcquireAnswer, Answered, KeyAnswer, inspected};
 use crate::inspection::LockKey;
 use crate::node::{Command, NodeError, Reply};
-use crate::runtime::BoxFuture;
+use crate::runtime::{BoxFuture, Runtime};
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(crate) struct Call {
     pub(crate) within: Duration,
     /// It finds out how a suspect node is.
     pub(crate) probe: Option<Probe>,
+    /// When it began, if the node was not fine then.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 /// A call that came to its end.
@@ -90,16 +92,38 @@ impl Call {
             command,
             within,
             probe: None,
+            watch: None,
         }
+    }
+
+    /// The time is taken only where it matters.
+    fn watch(&self) -> Option<Box<Watch>> {
+        if self.nodes.all[self.node].is_fine() {
+            return None;
+        }
+        let settings = &self.nodes.settings;
+        let (runtime, node_timeout) = match &self.lock {
+            Some(lock) => (Arc::clone(&lock.runtime), lock.timing.node_timeout),
+            None => (settings.runtime(), settings.node_timeout()),
+        };
+        Some(Box::new(Watch {
+            since: runtime.now(),
+            runtime,
+            allowed: self.nodes.within(self.node, node_timeout),
+        }))
     }
 
     fn with_purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }
 
-    async fn run(self) -> Done {
-        let node = &self.nodes.all[self.node];
-        let result = node.execute(&self.command, self.within, &self).await;
+    async fn run(mut self) -> Done {
+        self.watch = self.watch();
+        let unanswered = Unanswered(&self);
+        let command = &self.command;
+        let result = self.nodes.execute(self.node, command, self.within, &self);
+        let result = result.await;
+        mem::forget(unanswered);
         drop(self.probe);
         Done {
             node: self.node,
@@ -110,6 +134,34 @@ impl Call {
             command: self.command,
         }
     }
+}
+
+/// A call that has no answer yet. If its runtime ends, a release is owed: the next use of the lock sends it.
+struct Unanswered<'a>(&'a Call);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let Call {
+            nodes, node, part, ..
+        } = self.0;
+        let Some(lock) = &self.0.lock else { return };
+        let token = match self.0.purpose {
+            Purpose::Release => lock.token,
+            Purpose::ReleaseOld => lock.old[*part],
+            _ => return,
+        };
+        let until = lock.ledger().not_released(*node, lock.runtime.now());
+        nodes.owe(*node, lock.debt(token, until));
+        nodes.leave_work();
+    }
+}
+
+/// The beginning of a call to a node that is not fine.
+pub(crate) struct Watch {
+    runtime: Arc<dyn Runtime>,
+    since: Duration,
+    /// How long the node may take for an answer that is in time.
+    allowed: Duration,
 }
 
 /// What sets or extends a key is not sent when its lock is over, as it would run behind its own
@@ -127,6 +179,16 @@ impl Gate for Call {
         if let (Some(lock), Purpose::Acquire | Purpose::Heal) = (&self.lock, self.purpose) {
             lock.ledger().is_sent(self.node);
         }
+    }
+
+    fn answered(&self) -> Option<Answered> {
+        let watch = self.watch.as_deref()?;
+        let at = watch.runtime.now();
+        Some(Answered {
+            at,
+            took: at.saturating_sub(watch.since),
+            allowed: watch.allowed,
+        })
     }
 }
 

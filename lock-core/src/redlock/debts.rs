@@ -8,7 +8,6 @@ use super::node::Nodes;
 use super::protocol::Debt;
 use crate::node::Command;
 use crate::runtime::Runtime;
-use crate::trace;
 
 /// The pause before a release is sent again; it doubles while the node does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -19,10 +18,7 @@ const BATCH: usize = 64;
 
 /// Remembers a release that had no definite answer, and sees to it that it is sent again.
 pub(crate) fn owe(nodes: &Arc<Nodes>, runtime: &Arc<dyn Runtime>, node: usize, debt: Debt) {
-    let lost = nodes.all[node].debts().push(debt);
-    if let Some(lost) = lost {
-        trace::given_up(&nodes.all[node].label, lost.keys.first());
-    }
+    nodes.owe(node, debt);
     serve(nodes, runtime, node);
 }
 
@@ -103,13 +99,11 @@ impl Collector {
 
     /// What has no definite answer is owed again. Returns how much that is.
     fn put_back(&mut self) -> usize {
-        let node = &self.nodes.all[self.node];
+        let (nodes, node) = (&self.nodes, self.node);
         let open = self.sent.drain(..).flatten();
         open.map(|debt| {
-            let lost = node.debts().put_back(debt);
-            if let Some(lost) = lost {
-                trace::given_up(&node.label, lost.keys.first());
-            }
+            let lost = nodes.all[node].debts().put_back(debt);
+            nodes.given_up(node, lost);
         })
         .count()
     }

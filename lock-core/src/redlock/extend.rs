@@ -10,7 +10,6 @@ use super::protocol::{ExtendRound, ExtendVerdict, KeyAnswer, NodeSet, Step, Timi
 use super::release::settle;
 use crate::error::ExtendError;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
-use crate::trace;
 use crate::ttl::Ttl;
 
 pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(), ExtendError> {
@@ -21,8 +20,10 @@ pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(),
     }
     let result = run(lock, timing, is_held).await;
     match &result {
-        Ok(()) => trace::extended(lock.keys.first(), lock.remaining()),
-        Err(error) => trace::not_extended(lock.keys.first(), lock.remaining(), error),
+        Ok(()) => lock.events().extended(lock.name(), lock.remaining()),
+        Err(error) => lock
+            .events()
+            .not_extended(lock.name(), lock.remaining(), error),
     }
     result
 }
@@ -124,7 +125,7 @@ async fn run(
             let extended = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
             Err(ExtendError::Unavailable {
                 quorum: lock.quorum().needed(),
-                nodes: ballots.reports(lock.nodes.labels(), extended),
+                nodes: lock.nodes.reports(ballots, extended),
             })
         }
     }

@@ -12,6 +12,7 @@ use super::protocol::NodeSet;
 use super::renewals::Renewable;
 use super::{extend, release, renew};
 use crate::error::{ExtendError, Loss, NodeReports, NodeVote, ReleaseError, ResumeError};
+use crate::events;
 use crate::guard::LockGuard;
 use crate::held::{HeldLock, HeldReport, Votes};
 use crate::lease::Lease;
@@ -24,11 +25,20 @@ use crate::runtime::BoxFuture;
 pub(crate) struct Held {
     lock: Arc<Acquisition>,
     resource: Arc<[u8]>,
+    /// When it was acquired.
+    since: Duration,
 }
 
+/// A guard that is dropped so soon was perhaps never meant to be.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
 impl Held {
-    pub(crate) fn new(lock: Arc<Acquisition>, resource: Arc<[u8]>) -> Self {
-        Self { lock, resource }
+    pub(crate) fn new(lock: Arc<Acquisition>, resource: Arc<[u8]>, since: Duration) -> Self {
+        Self {
+            lock,
+            resource,
+            since,
+        }
     }
 
     pub(crate) fn lock(&self) -> &Arc<Acquisition> {
@@ -95,7 +105,12 @@ impl HeldLock for Held {
     }
 
     fn release_in_background(&self) {
-        release::release_in_background(&self.lock);
+        let lock = &self.lock;
+        if release::release_in_background(lock) {
+            let now = || lock.runtime.now();
+            let is_at_once = || now().saturating_sub(self.since) < AT_ONCE;
+            events::dropped_at_once(lock.name(), is_at_once);
+        }
     }
 }
 
@@ -198,7 +213,8 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     if let Some(renewal) = plan.renewal {
         renew::start(engine, &lock, renewal);
     }
-    Ok(LockGuard::new(Held::new(lock, plan.resource)))
+    let since = runtime.now();
+    Ok(LockGuard::new(Held::new(lock, plan.resource, since)))
 }
 
 /// Returns whether no node can have exchanged anything.

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use super::protocol::{Admission, Debts, Health, NodeSet, Quorum, Timing};
+use super::protocol::{Admission, Answered, Ballots, Debt, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
+use crate::error::NodeReports;
+use crate::events::{self, LockName};
 use crate::node::{Command, NodeError, NodeErrorKind, Operation, RedisNode, Reply};
 use crate::runtime::BoxFuture;
 use crate::sync::locked;
-use crate::trace;
 
 /// A node that was given less time than this is not suspect when it did not answer: a lock with a
 /// ttl of a few milliseconds must not close the node to all others.
@@ -32,7 +33,7 @@ pub(crate) struct LockNode {
     seen_as_twin: AtomicUsize,
     /// Why it is not asked any more: it is.
     twin_of: OnceLock<String>,
-    /// It answers, and always has: nothing more needs to be known then.
+    /// Nothing is the matter with it, and nothing more needs to be known then.
     is_fine: AtomicBool,
     health: Mutex<Health>,
     debts: Mutex<Debts>,
@@ -51,55 +52,6 @@ impl LockNode {
         }
     }
 
-    /// Sends one command, by digest first, and with the source of its script if the node does not know
-    /// that one: then nothing ran. Learns from what comes back how the node is. A client that
-    /// panics takes neither the caller along nor the calls to other nodes that one task drives.
-    ///
-    /// Boxed is what is rare, so that a call stays small.
-    pub(crate) async fn execute<G: Gate>(
-        &self,
-        command: &Command,
-        within: Duration,
-        gate: &G,
-    ) -> Result<Reply, NodeError> {
-        if let Some(why) = self.twin_of.get()
-            && !matches!(command.operation(), Operation::Release { .. })
-        {
-            return Err(NodeError::not_sent(why.as_str()));
-        }
-        let result = self.send(command, within, gate).await;
-        if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
-            let command = command.with_source();
-            return Box::pin(self.send(&command, within, gate)).await;
-        }
-        result
-    }
-
-    fn send<'c, G: Gate>(
-        &'c self,
-        command: &'c Command,
-        within: Duration,
-        gate: &'c G,
-    ) -> Send<'c, G> {
-        Send {
-            node: self,
-            command,
-            within,
-            gate,
-            call: None,
-        }
-    }
-
-    fn learn(&self, command: &Command, within: Duration, result: &Result<Reply, NodeError>) {
-        match result.as_ref().map_err(NodeError::kind) {
-            Ok(_) | Err(NodeErrorKind::Server | NodeErrorKind::UnexpectedReply) => self.answered(),
-            Err(NodeErrorKind::NoAnswer) => self.overdue(within),
-            Err(_) => {}
-        }
-        let operation = command.operation().name();
-        trace::answer(&self.label, operation, result.as_ref().err());
-    }
-
     /// Whether an acquire may ask the node at `now`, which then has `within` to answer. A probe
     /// ends with [`probe_ended`](Self::probe_ended), or lapses.
     pub(crate) fn admit(&self, now: Duration, within: Duration) -> Admission {
@@ -111,13 +63,6 @@ impl LockNode {
 
     pub(crate) fn is_suspect(&self) -> bool {
         !self.is_fine() && locked(&self.health).is_suspect()
-    }
-
-    /// A call was not answered within its time.
-    pub(crate) fn overdue(&self, within: Duration) {
-        if within >= SUSPICIOUS && self.update(Health::overdue) {
-            trace::suspect(&self.label, within);
-        }
     }
 
     pub(super) fn probe_ended(&self) {
@@ -137,26 +82,24 @@ impl LockNode {
         self.is_fine() || locked(&self.health).has_answered()
     }
 
+    /// The time after which its last answer came, if that was too late.
+    fn late(&self) -> Option<Duration> {
+        locked(&self.health).late()
+    }
+
     pub(super) fn debts(&self) -> MutexGuard<'_, Debts> {
         locked(&self.debts)
     }
 
-    fn answered(&self) {
-        if !self.is_fine() && self.update(Health::answered) {
-            trace::answers_again(&self.label);
-        }
-    }
-
-    /// Spares all calls the mutex while all is well.
-    fn is_fine(&self) -> bool {
+    /// Spares all calls the mutex, and a look at the clock, while all is well.
+    pub(crate) fn is_fine(&self) -> bool {
         self.is_fine.load(Ordering::Relaxed)
     }
 
     fn update<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
         let mut health = locked(&self.health);
         let told = change(&mut health);
-        let is_fine = health.has_answered() && !health.is_suspect();
-        self.is_fine.store(is_fine, Ordering::Relaxed);
+        self.is_fine.store(health.is_fine(), Ordering::Relaxed);
         told
     }
 }
@@ -166,6 +109,8 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
+    /// How many nodes are down, as operators were told.
+    down: AtomicUsize,
     /// Releases of guards that were dropped.
     pub(crate) releases: Arc<Backlog>,
     /// A task that worked in the background ended with its runtime, and what it left waits for another.
@@ -177,8 +122,23 @@ impl Nodes {
         Self {
             all: all.into(),
             settings,
+            down: AtomicUsize::new(0),
             releases: Arc::default(),
             left_work: AtomicBool::new(false),
+        }
+    }
+
+    /// Remembers a release that has to be sent again.
+    pub(crate) fn owe(&self, node: usize, debt: Debt) {
+        let lost = self.all[node].debts().push(debt);
+        self.given_up(node, lost);
+    }
+
+    /// Says that a debt is not paid any more, if there is one.
+    pub(crate) fn given_up(&self, node: usize, lost: Option<Debt>) {
+        if let Some(Debt { keys, token, .. }) = &lost {
+            let resource = self.settings.resource(keys.first());
+            events::given_up(&self.all[node].label, LockName { resource, token });
         }
     }
 
@@ -204,7 +164,7 @@ impl Nodes {
         let others = others.collect::<Vec<_>>().join(" or ");
         let why = format!("not asked: it is the same server as {others}");
         if twin.twin_of.set(why).is_ok() {
-            trace::twin(&twin.label, &others);
+            events::twin(&twin.label, &others);
         }
     }
 
@@ -217,6 +177,17 @@ impl Nodes {
         self.all.iter().map(|node| Arc::clone(&node.label))
     }
 
+    /// What each node said, for an error.
+    pub(crate) fn reports<A>(
+        &self,
+        ballots: &Ballots<A>,
+        granted: impl Fn(&A) -> bool,
+    ) -> NodeReports {
+        let nodes = self.all.iter();
+        let nodes = nodes.map(|node| (Arc::clone(&node.label), node.late()));
+        ballots.reports(nodes, granted)
+    }
+
     /// How long a node may take where one that has answered before may take `node_timeout`.
     pub(crate) fn within(&self, node: usize, node_timeout: Duration) -> Duration {
         self.all[node].within(node_timeout, self.settings.connect_timeout)
@@ -227,9 +198,104 @@ impl Nodes {
         self.within(node, timing.node_timeout).min(timing.validity)
     }
 
+    /// Sends one command, by digest first, and with the source of its script if the node does not know
+    /// that one: then nothing ran. Learns from what comes back how the node is. A client that
+    /// panics takes neither the caller along nor the calls to other nodes that one task drives.
+    ///
+    /// Boxed is what is rare, so that a call stays small.
+    pub(crate) async fn execute<G: Gate>(
+        &self,
+        node: usize,
+        command: &Command,
+        within: Duration,
+        gate: &G,
+    ) -> Result<Reply, NodeError> {
+        if let Some(why) = self.all[node].twin_of.get()
+            && !matches!(command.operation(), Operation::Release { .. })
+        {
+            return Err(NodeError::not_sent(why.as_str()));
+        }
+        let result = self.send(node, command, within, gate).await;
+        if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {
+            let command = command.with_source();
+            return Box::pin(self.send(node, &command, within, gate)).await;
+        }
+        result
+    }
+
+    fn send<'c, G: Gate>(
+        &'c self,
+        node: usize,
+        command: &'c Command,
+        within: Duration,
+        gate: &'c G,
+    ) -> Send<'c, G> {
+        Send {
+            nodes: self,
+            node,
+            command,
+            within,
+            gate,
+            call: None,
+        }
+    }
+
+    fn learn<G: Gate>(&self, send: &Send<'_, G>, result: &Result<Reply, NodeError>) {
+        let node = &self.all[send.node];
+        let operation = send.command.operation().name();
+        events::answer(&node.label, operation, result.as_ref().err());
+        let error = match result {
+            Ok(_) => {
+                let is_up = !node.is_fine() && {
+                    let answered = send.gate.answered();
+                    node.update(|health| health.served(answered))
+                };
+                if is_up {
+                    self.came_up(send.node);
+                }
+                return;
+            }
+            Err(error) => error,
+        };
+        let is_news = match error.kind() {
+            NodeErrorKind::NoAnswer => return self.overdue(send.node, send.within),
+            NodeErrorKind::NotSent | NodeErrorKind::Connection => node.update(Health::failed),
+            NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
+                node.update(Health::answered);
+                error.is_out_of_service() && node.update(Health::failed)
+            }
+            NodeErrorKind::Unsupported => false,
+        };
+        if is_news {
+            self.went_down(send.node, error);
+        }
+    }
+
     /// The node did not answer in time.
     pub(crate) fn overdue(&self, node: usize, within: Duration) {
-        self.all[node].overdue(within);
+        if within >= SUSPICIOUS && self.all[node].update(Health::overdue) {
+            self.went_down(node, &NodeError::no_answer(within));
+        }
+    }
+
+    /// Tells operators.
+    fn went_down(&self, node: usize, error: &NodeError) {
+        let (quorum, events) = (self.quorum(), &self.settings.events);
+        events.node_down(&self.all[node].label, error);
+        let down = self.down.fetch_add(1, Ordering::SeqCst) + 1;
+        if quorum.blocked(down) && !quorum.blocked(down - 1) {
+            events.quorum_out_of_reach(quorum.nodes() - down, quorum.needed());
+        }
+    }
+
+    /// Tells operators.
+    fn came_up(&self, node: usize) {
+        let (quorum, events) = (self.quorum(), &self.settings.events);
+        events.node_up(&self.all[node].label);
+        let down = self.down.fetch_sub(1, Ordering::SeqCst);
+        if quorum.blocked(down) && !quorum.blocked(down - 1) {
+            events.quorum_back();
+        }
     }
 }
 
@@ -240,12 +306,16 @@ pub(crate) trait Gate: Sync {
 
     /// The command is on its way: a call counts from its first poll (rule N12), which was just now.
     fn is_passed(&self);
+
+    /// Says how long the call took that was answered just now, if it began when the node was not fine.
+    fn answered(&self) -> Option<Answered>;
 }
 
 /// One command on its way to a node.
 #[must_use]
 struct Send<'c, G> {
-    node: &'c LockNode,
+    nodes: &'c Nodes,
+    node: usize,
     command: &'c Command,
     within: Duration,
     gate: &'c G,
@@ -275,7 +345,7 @@ impl<G: Gate> Future for Send<'_, G> {
             this.gate.is_passed();
         }
         if let Poll::Ready(result) = &poll {
-            this.node.learn(this.command, this.within, result);
+            this.nodes.learn(this, result);
         }
         poll
     }
@@ -283,8 +353,9 @@ impl<G: Gate> Future for Send<'_, G> {
 
 impl<'c, G> Send<'c, G> {
     fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, NodeError>> {
-        let (node, command, within) = (self.node, self.command, self.within);
-        let call = || node.node.execute(command, within);
+        let node = &self.nodes.all[self.node].node;
+        let (command, within) = (self.command, self.within);
+        let call = || node.execute(command, within);
         let poll = self.call.get_or_insert_with(call).as_mut().poll(cx);
         if poll.is_ready() {
             self.call = None;

@@ -12,43 +12,46 @@ use super::debts;
 use super::fanout::{FanOut, Operation, Rest};
 use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
 use crate::error::ReleaseError;
+use crate::events;
 use crate::node::Token;
-use crate::trace;
+use crate::observer::ReleaseOutcome;
 
 pub(crate) async fn release(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
     match claim(lock).await {
         Some(outcome) => outcome,
-        None => Release::start(lock).run(false).await,
+        None => Release::start(lock, false).run().await,
     }
 }
 
-/// The same, but returns when all nodes have answered or failed to, since the runtime may end next.
+/// The same, but returns when all nodes have answered or failed to, since the runtime may end next. There
+/// are others to release: a node may take as long as for any other command.
 pub(crate) async fn release_everywhere(lock: &Arc<Acquisition>) -> Result<(), ReleaseError> {
     match claim(lock).await {
         Some(outcome) => outcome,
-        None => Release::start(lock).run(true).await,
+        None => Release::start(lock, true).run().await,
     }
 }
 
-/// Releases the lock unless that has happened already. Does not block.
-pub(crate) fn release_in_background(lock: &Arc<Acquisition>) {
+/// Releases the lock unless that has happened already, and returns whether it had not. Does not block.
+pub(crate) fn release_in_background(lock: &Arc<Acquisition>) -> bool {
     if mutant!(DropWithoutRelease) {
-        return;
+        return false;
     }
     {
         let mut state = lock.release_state();
         if !matches!(*state, ReleaseState::Idle) {
-            return;
+            return false;
         }
         *state = ReleaseState::Running(Waiters::default());
     }
-    let release = Release::start(lock);
+    let release = Release::start(lock, false);
     lock.nodes
         .releases
         .run(&lock.runtime, lock.home, async move {
             // What it comes to is told to those who wait for it. Nodes that are late hold no place.
-            release.run(false).await.ok();
+            release.run().await.ok();
         });
+    true
 }
 
 /// The lock is no longer for its guard to release. Returns `false` if its release has begun.
@@ -68,14 +71,19 @@ pub(crate) fn add_releases(lock: &Arc<Acquisition>, nodes: NodeSet, calls: &mut 
     let command = lock.release_command(lock.token);
     for node in nodes.iter() {
         // First, so that an exchange that runs late finds nothing to exchange.
+        let within = lock.release_within(node);
         for (part, token) in lock.old_at(node).iter().enumerate() {
             let command = lock.release_command(*token);
             calls.push(Call {
                 part,
+                within,
                 ..Call::of_lock(lock, node, Purpose::ReleaseOld, command)
             });
         }
-        calls.push(Call::of_lock(lock, node, Purpose::Release, command.clone()));
+        calls.push(Call {
+            within,
+            ..Call::of_lock(lock, node, Purpose::Release, command.clone())
+        });
     }
 }
 
@@ -131,8 +139,9 @@ pub(crate) fn carry_out(follow: Follow, lock: &Arc<Acquisition>, node: usize, ca
 }
 
 fn owe(lock: &Acquisition, node: usize, token: Token, until: Duration) {
-    trace::owed(&lock.nodes.all[node].label, lock.keys.first());
-    debts::owe(&lock.nodes, &lock.runtime, node, lock.debt(token, until));
+    let debt = lock.debt(token, until);
+    events::owed(&lock.nodes.all[node].label, lock.name());
+    debts::owe(&lock.nodes, &lock.runtime, node, debt);
 }
 
 /// Waits until the release has a definite outcome, or is for the caller to begin.
@@ -158,27 +167,27 @@ struct Release {
 }
 
 impl Release {
-    fn start(lock: &Arc<Acquisition>) -> Self {
+    fn start(lock: &Arc<Acquisition>, is_everywhere: bool) -> Self {
         let now = lock.look();
         lock.end_by_release(now);
-        let releasing = Releasing::new(lock);
+        let releasing = Releasing::new(lock, is_everywhere);
         Self {
             fan_out: Some(FanOut::new(releasing, &lock.runtime, now)),
         }
     }
 
-    async fn run(mut self, is_everywhere: bool) -> Result<(), ReleaseError> {
+    async fn run(mut self) -> Result<(), ReleaseError> {
         let Some(fan_out) = &mut self.fan_out else {
             return Ok(());
         };
         let verdict = fan_out.decide().await;
         fan_out.operation.conclude(verdict);
         let result = fan_out.operation.result(verdict);
-        if is_everywhere {
-            fan_out.finish().await;
-        } else {
-            // What the caller sends next comes behind every release.
-            fan_out.take_ready().await;
+        // What the caller sends next comes behind every release.
+        fan_out.take_ready().await;
+        if fan_out.operation.is_everywhere {
+            let until = fan_out.operation.last_answer_at;
+            fan_out.finish_while(|_| true, until).await;
         }
         self.fan_out = None;
         result
@@ -203,10 +212,14 @@ struct Releasing {
     lock: Arc<Acquisition>,
     round: ReleaseRound,
     is_concluded: bool,
+    /// All nodes are waited for, but none for longer than for any other command.
+    is_everywhere: bool,
+    /// By then each node has answered or failed to.
+    last_answer_at: Duration,
 }
 
 impl Releasing {
-    fn new(lock: &Arc<Acquisition>) -> Self {
+    fn new(lock: &Arc<Acquisition>, is_everywhere: bool) -> Self {
         let (touched, released) = {
             let ledger = lock.ledger();
             (ledger.touched(), ledger.released())
@@ -215,6 +228,16 @@ impl Releasing {
             lock: Arc::clone(lock),
             round: ReleaseRound::new(lock.quorum(), touched, released),
             is_concluded: false,
+            is_everywhere,
+            last_answer_at: Duration::ZERO,
+        }
+    }
+
+    /// How long the node is waited for.
+    fn patience(&self, node: usize) -> Duration {
+        match self.is_everywhere {
+            true => self.lock.within(node),
+            false => self.lock.release_within(node),
         }
     }
 
@@ -223,15 +246,16 @@ impl Releasing {
         if mem::replace(&mut self.is_concluded, true) {
             return;
         }
-        let next = match verdict {
-            ReleaseVerdict::Released => ReleaseState::Done { was_held: true },
-            ReleaseVerdict::NotHeld => ReleaseState::Done { was_held: false },
-            ReleaseVerdict::Unavailable => ReleaseState::Idle,
+        let done = |was_held| ReleaseState::Done { was_held };
+        let (next, outcome) = match verdict {
+            ReleaseVerdict::Released => (done(true), ReleaseOutcome::Released),
+            ReleaseVerdict::NotHeld => (done(false), ReleaseOutcome::NotHeld),
+            ReleaseVerdict::Unavailable => (ReleaseState::Idle, ReleaseOutcome::Unavailable),
         };
         let lock = &self.lock;
         let before = mem::replace(&mut *lock.release_state(), next);
         let held = || lock.runtime.now().saturating_sub(lock.started);
-        trace::released(lock.keys.first(), held, verdict.name());
+        lock.events().released(lock.name(), held, outcome);
         // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(before);
     }
@@ -244,10 +268,7 @@ impl Releasing {
                 let released = |answer: &KeyAnswer| *answer == KeyAnswer::Ours;
                 Err(ReleaseError::Unavailable {
                     quorum: self.lock.quorum().needed(),
-                    nodes: self
-                        .round
-                        .ballots
-                        .reports(self.lock.nodes.labels(), released),
+                    nodes: self.lock.nodes.reports(&self.round.ballots, released),
                 })
             }
         }
@@ -263,7 +284,9 @@ impl Operation for Releasing {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         for node in nodes.iter() {
-            self.round.ballots.ask(node, now, self.lock.within(node));
+            let patience = self.patience(node);
+            self.round.ballots.ask(node, now, patience);
+            self.last_answer_at = self.last_answer_at.max(now.saturating_add(patience));
         }
         add_releases(&self.lock, nodes, calls);
     }
@@ -281,7 +304,7 @@ impl Operation for Releasing {
 
     fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
         for node in self.round.ballots.expire(now).iter() {
-            self.lock.nodes.overdue(node, self.lock.within(node));
+            self.lock.nodes.overdue(node, self.patience(node));
         }
     }
 

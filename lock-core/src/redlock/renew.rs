@@ -24,10 +24,9 @@ use super::protocol::{
 };
 use super::release::settle;
 use super::renewals::{Due, Renewable};
-use crate::error::Loss;
+use crate::events;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Home, Runtime};
-use crate::trace;
 
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
@@ -181,7 +180,7 @@ fn is_held(lock: &Acquisition) -> bool {
         return true;
     }
     if !is_over {
-        lock.log_loss(Loss::Expired);
+        lock.expired();
     }
     lock.stop_renewal();
     false
@@ -250,7 +249,7 @@ impl Renewing {
     fn trace(&self) {
         let extended = |until: &&Option<Duration>| until.is_some_and(|until| !until.is_zero());
         let took = self.runtime.now().saturating_sub(self.began.now);
-        trace::renewed(
+        events::extended_together(
             self.locks.len(),
             self.decided.iter().filter(extended).count(),
             took,
@@ -347,10 +346,11 @@ impl Renewing {
                 let valid_until = started.saturating_add(lock.timing.validity);
                 let now = self.runtime.now();
                 if !lock.ledger().is_extended(self.began, valid_until, now) {
-                    lock.log_loss(Loss::Expired);
+                    lock.expired();
                     lock.stop_renewal();
                     return Duration::ZERO;
                 }
+                lock.events().extended(lock.name(), lock.remaining());
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }
@@ -369,6 +369,8 @@ impl Renewing {
                 Duration::ZERO
             }
             ExtendVerdict::Unavailable => {
+                lock.events()
+                    .not_extended(lock.name(), left, &"too few nodes answered");
                 let retry_at = renewed.renewal.retry_at(now, left, self.node_timeout);
                 match retry_at.filter(|_| !mutant!(RenewalNeverRetries)) {
                     Some(at) => self.put(place, at),
@@ -467,10 +469,9 @@ impl Operation for Renewing {
                 self.round.ballots.record(node, Ok(votes.clone()));
                 continue;
             }
-            let node = &self.engine.nodes.all[node];
             // The call of one that connects says so itself when its time is over.
-            if node.has_answered() {
-                node.overdue(self.node_timeout);
+            if self.nodes().all[node].has_answered() {
+                self.nodes().overdue(node, self.node_timeout);
             }
         }
         self.carry_out(calls);

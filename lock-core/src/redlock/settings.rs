@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::error::{BuildError, InvalidInput};
+use crate::events::Events;
 use crate::node::{Keys, Token};
 use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
@@ -33,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) one_key_per_command: bool,
     pub(crate) notice_pauses: bool,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
+    pub(crate) events: Events,
 }
 
 /// One request, checked and completed with the lock's defaults.
@@ -67,6 +69,7 @@ impl Default for Settings {
             one_key_per_command: false,
             notice_pauses: true,
             runtime: None,
+            events: Events::default(),
         }
     }
 }
@@ -99,9 +102,14 @@ impl Settings {
         Timing::new(ttl, self.drift_factor, self.node_timeout)
     }
 
-    /// How long a node may take for a release that belongs to no call any more.
-    pub(crate) fn release_timeout(&self) -> Duration {
+    /// How long a node may take for a command that belongs to no lock.
+    pub(crate) fn node_timeout(&self) -> Duration {
         self.node_timeout.unwrap_or(Timing::MAX_NODE_TIMEOUT)
+    }
+
+    /// The same for a release that belongs to no call any more.
+    pub(crate) fn release_timeout(&self) -> Duration {
+        Timing::release_timeout(self.node_timeout())
     }
 
     /// Checks all of a request, before any IO.
@@ -149,6 +157,7 @@ impl Settings {
             until: max_wait.map(|max_wait| now.saturating_add(max_wait)),
             retry: options.retry.unwrap_or(self.retry),
             give_up_when_held: options.fail_if_held,
+            give_up_when_unavailable: options.fail_if_unavailable,
         }
     }
 
@@ -194,6 +203,11 @@ impl Settings {
             Some(owner) => token.noted(owner),
             None => token,
         }
+    }
+
+    /// The resource of a key.
+    pub(crate) fn resource<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.get(self.prefix.len()..).unwrap_or_default()
     }
 
     /// The key of a resource: the prefix and then the resource, byte for byte.

@@ -48,7 +48,7 @@ pub(crate) async fn shutdown(engine: &Arc<Engine>, within: Duration) -> Result<(
         if !mutant!(ShutdownForgetsDropped) {
             let end = runtime
                 .now()
-                .saturating_add(engine.settings().release_timeout());
+                .saturating_add(engine.settings().node_timeout());
             wait_for_releases(&runtime, &locks, end).await;
         }
     };

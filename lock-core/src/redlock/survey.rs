@@ -116,7 +116,7 @@ async fn ask(
     operation: NodeOperation,
 ) -> Result<Reply, NodeError> {
     let nodes = &engine.nodes;
-    let within = nodes.within(node, nodes.settings.release_timeout());
+    let within = nodes.within(node, nodes.settings.node_timeout());
     let mut calls = Calls::default();
     calls.push(Call::other(nodes, node, Command::from(operation), within));
     let late = engine.settings().runtime().sleep(within);
@@ -152,7 +152,7 @@ pub(crate) async fn force_release(
     }
     Err(ForceReleaseError::Unavailable {
         quorum: quorum.needed(),
-        nodes: ballots.reports(engine.nodes.labels(), is_done),
+        nodes: engine.nodes.reports(&ballots, is_done),
     })
 }
 
@@ -186,9 +186,7 @@ impl Operation for Survey {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         for node in nodes.iter() {
-            let within = self
-                .nodes
-                .within(node, self.nodes.settings.release_timeout());
+            let within = self.nodes.within(node, self.nodes.settings.node_timeout());
             self.replies.ask(node, now, within);
             let command = self.command.clone();
             calls.push(Call::other(&self.nodes, node, command, within));

@@ -40,7 +40,7 @@ async fn all_nodes_down_is_an_outage_that_names_each_cause() {
         shown.contains("memory-3: READONLY You can't write"),
         "{shown}"
     );
-    assert!(outage.source().is_some());
+    assert!(outage.source().is_none(), "what it shows already");
 
     for node in &nodes {
         node.heal();
@@ -235,4 +235,105 @@ async fn a_panic_is_a_failure(panics: Panics) {
     };
     let shown = outage.to_string();
     assert!(shown.contains("panics: the client panicked"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_holders_alone_ends_with_the_first_outage() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let request = LockRequest::new(KEY)
+        .ttl(2_000 * MS)
+        .max_wait(None)
+        .fail_if_unavailable(true);
+    let _holder = locks.lock(&request).await.unwrap();
+    let (second, took) = timed(locks.lock(&request)).await;
+    let second = second.unwrap();
+    assert!(took >= 1_500 * MS, "it waits for a holder: {took:?}");
+
+    nodes[0].set_fault(Fault::Hang);
+    nodes[1].set_fault(Fault::Hang);
+    let (result, took) = timed(locks.lock(&request)).await;
+    let Err(AcquireError::Unavailable(outage)) = result else {
+        panic!("{result:?}");
+    };
+    assert_eq!((outage.attempts, took), (1, 100 * MS));
+
+    // Many that come next do not even wait for that.
+    let calls =
+        (0..200).map(|i| locks.lock(LockRequest::new(format!("k{i}")).fail_if_unavailable(true)));
+    let (results, took) = timed(futures::future::join_all(calls)).await;
+    assert!(
+        results
+            .iter()
+            .all(|result| matches!(result, Err(AcquireError::Unavailable(_))))
+    );
+    assert!(took <= 100 * MS, "{took:?}");
+    nodes.iter().for_each(|node| node.heal());
+    drop(second);
+}
+
+/// The error with all its causes, as a program prints it.
+fn chain(error: &dyn Error) -> String {
+    let mut chain = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        chain = format!("{chain}: {error}");
+        cause = error.source();
+    }
+    chain
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_says_each_cause_once_and_names_every_node() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    let guard = locks.lock(KEY).await.unwrap();
+    settle().await;
+    nodes.iter().for_each(|node| node.set_fault(Fault::Refuse));
+    let acquired = locks.try_lock("other").await.unwrap_err();
+    let extended = guard.extend(60_000 * MS).await.unwrap_err();
+    let released = guard.release().await.unwrap_err();
+    for shown in [chain(&acquired), chain(&extended), chain(&released)] {
+        let said = "memory-1, memory-2, memory-3: connection refused";
+        assert!(shown.contains(said), "{shown}");
+        assert_eq!(shown.matches("refused").count(), 1, "{shown}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_timeout_below_the_latency_is_named_with_the_time_that_answers_take() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    nodes
+        .iter()
+        .for_each(|node| node.set_fault(Fault::Delay(120 * MS)));
+    let request = LockRequest::new(KEY).max_wait(3_000 * MS);
+    let error = locks.lock(request).await.unwrap_err();
+    let late = "memory-1, memory-2, memory-3: no answer in 100 ms; answers came late, after up to 120 ms: \
+                `node_timeout` is too short for them";
+    assert!(chain(&error).ends_with(late), "{error}");
+    let AcquireError::Unavailable(outage) = error else {
+        panic!("{error:?}");
+    };
+    assert!(outage.nodes.iter().all(|node| node.late == Some(120 * MS)));
+
+    // Each attempt has left one release and nothing behind it.
+    tokio::time::sleep(300 * MS).await;
+    assert_eq!(holding(&nodes, KEY), [0_usize; 0]);
+    for node in &nodes {
+        let calls = node.calls();
+        assert_eq!(calls.acquire, calls.release, "{calls:?}");
+        assert!(calls.acquire <= u64::from(outage.attempts) + 1, "{calls:?}");
+    }
+
+    // It is forgotten once answers come in time.
+    nodes.iter().for_each(|node| node.heal());
+    locks.lock(KEY).await.unwrap().release().await.unwrap();
+    settle().await;
+    nodes.iter().for_each(|node| node.set_fault(Fault::Hang));
+    let error = locks.try_lock(KEY).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("no answer in 100 ms"),
+        "{error}"
+    );
 }

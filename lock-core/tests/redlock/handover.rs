@@ -411,7 +411,7 @@ async fn a_forced_release_frees_whoever_holds_it_but_never_deletes_data() {
     ));
     assert!(nodes[..3].iter().all(|node| node.keys().len() == 1));
     assert!(
-        refused.to_string().contains("memory-1: refused"),
+        refused.to_string().contains("memory-3: refused"),
         "{refused}"
     );
     assert!(matches!(

@@ -14,6 +14,7 @@ mod hold;
 mod input;
 mod logs;
 mod loss;
+mod observer;
 mod one_key;
 mod operators;
 mod pauses;

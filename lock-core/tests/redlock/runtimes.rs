@@ -72,8 +72,13 @@ fn one_lock_serves_several_tokio_runtimes_one_after_the_other() {
 
 #[test]
 fn a_release_that_was_owed_when_the_runtime_ended_is_sent_on_the_next_one() {
-    // The runtime ends during the pause before a release is sent again, or while it has no answer.
-    for fault in [Fault::Refuse, Fault::Hang] {
+    // The runtime ends during the pause before a release is sent again, or while the first or the second one
+    // has no answer.
+    for (fault, wait) in [
+        (Fault::Refuse, 180 * MS),
+        (Fault::Hang, 180 * MS),
+        (Fault::Hang, 1_180 * MS),
+    ] {
         let nodes = on_threads(3);
         let locks = locks(&nodes);
         let runtime = tokio_runtime();
@@ -83,7 +88,7 @@ fn a_release_that_was_owed_when_the_runtime_ended_is_sent_on_the_next_one() {
             settle().await;
             nodes[1].set_fault(fault);
             guard.release().await.unwrap();
-            tokio::time::sleep(180 * MS).await;
+            tokio::time::sleep(wait).await;
         });
         drop(runtime);
         // What was sent to it is lost, the keys are not.

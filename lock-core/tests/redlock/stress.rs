@@ -137,6 +137,7 @@ impl Client {
             .max_wait(self.chance.up_to(1_000))
             .retry(retry)
             .fail_if_held(self.chance.one_in(4))
+            .fail_if_unavailable(self.chance.one_in(4))
     }
 
     async fn acquire(&self, request: &LockRequest) -> Result<Option<LockGuard>, AcquireError> {

@@ -57,6 +57,9 @@ mutants! {
     WaitOfZeroWaits a_wait_of_zero_that_tries_often: a_wait_of_zero_tries_once;
     WaitNotCounted a_wait_that_tells_nothing: a_wait_in_vain_says_how_long_it_was;
     NeverGivesUp a_wait_that_does_not_give_up: a_wait_gives_up_when_the_lock_is_held;
+    OutagesWaitedOut a_wait_that_does_not_give_up_in_an_outage:
+        a_wait_gives_up_when_too_few_nodes_answer;
+    GivesUpOnHolders a_wait_for_nodes_alone: a_wait_gives_up_when_too_few_nodes_answer;
     ContentionIsOutage contention_taken_for_an_outage:
         a_try_does_not_wait_for_a_holder, a_wait_of_zero_tries_once,
         a_wait_in_vain_says_how_long_it_was;

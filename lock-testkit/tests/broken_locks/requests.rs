@@ -30,8 +30,11 @@ pub(crate) fn key(bug: Bug, name: &[u8], instance: usize) -> Vec<u8> {
 
 /// The request that is made instead.
 pub(crate) fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockRequest {
+    let gives_up = asked.options().fail_if_unavailable;
+    let is_impatient = gives_up && bug == Bug::GivesUpOnHolders;
     let mut made = several(bug, asked, instance)
-        .fail_if_held(asked.options().fail_if_held && bug != Bug::NeverGivesUp);
+        .fail_if_held(asked.options().fail_if_held && bug != Bug::NeverGivesUp || is_impatient)
+        .fail_if_unavailable(gives_up && bug != Bug::OutagesWaitedOut);
     if let Some(asked) = asked.options().ttl {
         made = made.ttl(ttl(bug, asked));
     }

@@ -22,6 +22,7 @@
 
 mod cancel;
 mod faults;
+mod latency;
 mod process;
 mod renewal;
 mod scope;

@@ -7,6 +7,10 @@ use std::time::Duration;
 /// it without polling it, and must not keep everybody else from the node.
 const PROBE_LAPSES: u32 = 10;
 
+/// For how long a node that was down has to serve in time before it is up: one that is late now and then
+/// must not fill a log.
+const STEADY: Duration = Duration::from_secs(1);
+
 /// What is known of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Health {
@@ -16,6 +20,21 @@ pub(crate) struct Health {
     is_suspect: bool,
     /// Until when the one call is waited for that a suspect node gets, if it is on its way.
     probed_until: Option<Duration>,
+    /// It does not serve, as operators were told.
+    is_down: bool,
+    /// Since when it has served in time, while it is down.
+    well_since: Option<Duration>,
+    /// The time after which it served, if that was too late.
+    late: Option<Duration>,
+}
+
+/// When a call was answered, and whether in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub(crate) at: Duration,
+    pub(crate) took: Duration,
+    /// How long it may take.
+    pub(crate) allowed: Duration,
 }
 
 /// Whether an acquire may ask a node.
@@ -50,15 +69,57 @@ impl Health {
         Admission::Probe
     }
 
-    /// A call was not answered in time. Returns whether the node is suspect only from now on.
-    pub(crate) fn overdue(&mut self) -> bool {
-        !mem::replace(&mut self.is_suspect, true)
+    /// The time after which its last answer came, if that was too late.
+    pub(crate) fn late(&self) -> Option<Duration> {
+        self.late
     }
 
-    /// The node answered, with whatever. Returns whether it was suspect.
-    pub(crate) fn answered(&mut self) -> bool {
+    /// Nothing is the matter with it.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.has_answered && !self.is_suspect && !self.is_down
+    }
+
+    /// A call was not answered in time. Returns whether the node is down only from now on.
+    pub(crate) fn overdue(&mut self) -> bool {
+        self.is_suspect = true;
+        self.goes_down()
+    }
+
+    /// The node answered, with whatever.
+    pub(crate) fn answered(&mut self) {
         self.has_answered = true;
-        mem::take(&mut self.is_suspect)
+        self.is_suspect = false;
+    }
+
+    /// A call has failed, as any other would have. Returns whether the node is down only from now on.
+    pub(crate) fn failed(&mut self) -> bool {
+        self.late = None;
+        self.goes_down()
+    }
+
+    fn goes_down(&mut self) -> bool {
+        self.well_since = None;
+        !mem::replace(&mut self.is_down, true)
+    }
+
+    /// The node did what it was asked for. Returns whether it was down, and is up from now on. `answered` is
+    /// unknown for a call that began while the node was fine.
+    pub(crate) fn served(&mut self, answered: Option<Answered>) -> bool {
+        self.answered();
+        let Some(Answered { at, took, allowed }) = answered.filter(|_| self.is_down) else {
+            return false;
+        };
+        self.late = (took > allowed).then_some(took);
+        if self.late.is_some() {
+            self.well_since = None;
+            return false;
+        }
+        // Another runtime's clock may show less.
+        let since = self.well_since.filter(|since| *since <= at).unwrap_or(at);
+        let is_up = at - since >= STEADY;
+        self.is_down = !is_up;
+        self.well_since = (!is_up).then_some(since);
+        is_up
     }
 
     /// The probe came to an end.
@@ -84,9 +145,9 @@ mod tests {
         assert_eq!(admit(&mut health), Admission::Go);
         assert!(!health.has_answered());
 
-        assert!(!health.answered());
-        assert!(health.overdue());
-        assert!(!health.overdue(), "it was before");
+        health.answered();
+        health.overdue();
+        health.overdue();
         assert_eq!(admit(&mut health), Admission::Probe);
         assert_eq!(admit(&mut health), Admission::Skip);
 
@@ -95,9 +156,71 @@ mod tests {
         assert_eq!(admit(&mut health), Admission::Probe);
 
         // An answer, the probe's or a late one, makes the node whole again.
-        assert!(health.answered());
+        health.answered();
         assert_eq!(admit(&mut health), Admission::Go);
         assert!(health.has_answered());
+    }
+
+    #[test]
+    fn a_node_is_down_from_the_first_failure_and_up_after_a_second_in_time() {
+        const MS: Duration = Duration::from_millis(1);
+        let answer = |at: u32, took: u32| {
+            Some(Answered {
+                at: at * MS,
+                took: took * MS,
+                allowed: WITHIN,
+            })
+        };
+        for fails in [Health::failed, Health::overdue] {
+            let mut health = Health::default();
+            assert!(!health.served(answer(0, 1)), "it was not down");
+            assert!(health.is_fine());
+            assert!(fails(&mut health));
+            assert!(!fails(&mut health), "it was before");
+            // Late, or unknown.
+            assert!(!health.served(answer(1_000, 101)));
+            assert!(!health.served(None));
+            assert_eq!(health.late(), Some(101 * MS));
+            // In time from here on, and again after a failure or a late answer.
+            assert!(!health.served(answer(5_000, 100)));
+            assert_eq!(health.late(), None);
+            assert!(!health.served(answer(5_999, 1)));
+            assert!(!fails(&mut health));
+            assert!(!health.served(answer(6_000, 1)));
+            assert!(!health.served(answer(6_999, 101)));
+            assert!(!health.served(answer(7_000, 1)));
+            assert!(!health.is_fine());
+            assert!(health.served(answer(8_000, 1)));
+            assert!(health.is_fine());
+            assert!(!health.served(answer(8_001, 1)), "it is up");
+            assert!(fails(&mut health));
+            // By the clock of another runtime.
+            assert!(!health.served(answer(900_000, 1)));
+            assert!(!health.served(answer(1_000, 1)));
+            assert!(health.served(answer(2_000, 1)));
+        }
+    }
+
+    #[test]
+    fn how_late_a_node_was_is_known_until_it_is_in_time_or_fails_for_another_reason() {
+        let late = Answered {
+            at: NOW,
+            took: WITHIN * 2,
+            allowed: WITHIN,
+        };
+        let mut health = Health::default();
+        health.overdue();
+        health.served(Some(late));
+        health.overdue();
+        assert_eq!(health.late(), Some(WITHIN * 2));
+        health.failed();
+        assert_eq!(health.late(), None);
+        health.served(Some(late));
+        health.served(Some(Answered {
+            took: WITHIN,
+            ..late
+        }));
+        assert_eq!(health.late(), None);
     }
 
     #[test]

@@ -205,13 +205,16 @@ impl Ledger {
                 Follow::Nothing
             }
             Err(_) if mutant!(DebtsForgotten) => Follow::Nothing,
-            Err(_) => {
-                self.owed = self.owed.with(node);
-                Follow::Owe {
-                    until: self.owed_until(now()),
-                }
-            }
+            Err(_) => Follow::Owe {
+                until: self.not_released(node, now()),
+            },
         }
+    }
+
+    /// A release will have no answer. Returns until when it is owed.
+    pub(crate) fn not_released(&mut self, node: usize, now: Duration) -> Duration {
+        self.owed = self.owed.with(node);
+        self.owed_until(now)
     }
 
     /// Looks at both clocks. If the machine was paused for longer than this since the validity began, it

@@ -17,7 +17,7 @@ mod votes;
 pub(crate) use acquire::{AcquireRound, Verdict};
 pub(crate) use debts::{Debt, Debts};
 pub(crate) use extend::{ExtendRound, ExtendVerdict};
-pub(crate) use health::{Admission, Health};
+pub(crate) use health::{Admission, Answered, Health};
 pub(crate) use ledger::{Follow, Ledger};
 pub(crate) use placement::{anchor_order, slot};
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};

@@ -22,17 +22,6 @@ pub(crate) enum ReleaseVerdict {
     Unavailable,
 }
 
-impl ReleaseVerdict {
-    /// For logs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::NotHeld => "not held",
-            Self::Unavailable => "too few answers",
-        }
-    }
-}
-
 impl ReleaseRound {
     /// A round in which the nodes outside `asked` count as having answered that nothing is there.
     /// Where an earlier release of the same lock has taken the key, or may have, the key counts as

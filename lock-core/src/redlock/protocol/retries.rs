@@ -19,6 +19,7 @@ pub(crate) enum WaitPolicy {
         until: Option<Duration>,
         retry: RetryPolicy,
         give_up_when_held: bool,
+        give_up_when_unavailable: bool,
     },
 }
 
@@ -146,6 +147,13 @@ impl Retries {
                 },
                 Verdict::Contended { holder, .. },
             ) => give_up_when_held && holder.is_some(),
+            (
+                WaitPolicy::Wait {
+                    give_up_when_unavailable,
+                    ..
+                },
+                Verdict::Unavailable { .. },
+            ) => give_up_when_unavailable,
             (WaitPolicy::Wait { .. }, _) => false,
         }
     }

@@ -9,6 +9,9 @@ use crate::ttl::Ttl;
 /// precision of one millisecond, and clocks are read in whole ones.
 const DRIFT_BASE: Duration = Duration::from_millis(2);
 
+/// The longest time that a node may take for a release, unless it may take longer for any command.
+const MAX_RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// By how much a wall clock may run ahead before that says that the machine was paused, unless the drift of
 /// clocks allows for more: a clock that is corrected gradually gains less.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
@@ -45,6 +48,14 @@ pub(crate) struct Timing {
 impl Timing {
     /// The longest node timeout that is chosen by default.
     pub(crate) const MAX_NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+    /// How long a node may take for a release where it may take `node_timeout` for other commands. Other
+    /// commands are tried again or done without; of a release its caller is told, for whom "not certain" is of
+    /// no use when it is so a moment later.
+    pub(crate) fn release_timeout(node_timeout: Duration) -> Duration {
+        let patience = node_timeout.saturating_mul(10).min(MAX_RELEASE_TIMEOUT);
+        patience.max(node_timeout)
+    }
 
     /// The longest time by which a wall clock may run ahead of the monotonic one while the lock is held.
     pub(crate) fn longest_pause(&self) -> Duration {
@@ -115,6 +126,16 @@ mod tests {
             "ttl 50 ms leaves no validity: clock drift takes 2.5 ms of it and the node timeout \
              100 ms"
         );
+    }
+
+    #[test]
+    fn a_release_may_take_ten_times_as_long_as_other_commands_but_no_more_than_a_second() {
+        let release = |node_timeout: u32| Timing::release_timeout(node_timeout * MS);
+        assert_eq!(release(30), 300 * MS);
+        assert_eq!(release(100), 1_000 * MS);
+        assert_eq!(release(500), 1_000 * MS);
+        assert_eq!(release(2_000), 2_000 * MS);
+        assert_eq!(Timing::release_timeout(Duration::MAX), Duration::MAX);
     }
 
     #[test]

@@ -311,22 +311,26 @@ impl<A> Ballots<A> {
         self.answered.len()
     }
 
-    /// What each node said, for an error.
+    /// What each node said, for an error: its label, and how late its answers come.
     pub(crate) fn reports(
         &self,
-        labels: impl Iterator<Item = Arc<str>>,
+        nodes: impl Iterator<Item = (Arc<str>, Option<Duration>)>,
         granted: impl Fn(&A) -> bool,
     ) -> NodeReports {
-        let report = |(label, ballot): (Arc<str>, &Ballot<A>)| {
+        let report = |((label, late), ballot): ((Arc<str>, Option<Duration>), &Ballot<A>)| {
             let vote = match ballot {
                 Ballot::Answered(answer) if granted(answer) => NodeVote::Granted,
                 Ballot::Answered(_) => NodeVote::Refused,
                 Ballot::Failed(error) => NodeVote::Failed(error.clone()),
                 Ballot::Unasked | Ballot::Open { .. } => NodeVote::Open,
             };
-            NodeReport::new(label, vote)
+            let is_late = matches!(&vote, NodeVote::Failed(error) if error.is_no_answer());
+            NodeReport {
+                late: late.filter(|_| is_late),
+                ..NodeReport::new(label, vote)
+            }
         };
-        NodeReports::from(labels.zip(&self.of).map(report).collect::<Vec<_>>())
+        NodeReports::from(nodes.zip(&self.of).map(report).collect::<Vec<_>>())
     }
 }
 

@@ -30,6 +30,7 @@ macro_rules! __lock_checks {
             required L5 waiting::a_wait_in_vain_says_how_long_it_was,
             required L5 waiting::a_shorter_wait_ends_before_a_longer_one,
             required L5 waiting::a_wait_gives_up_when_the_lock_is_held,
+            of_nodes L5 majority::a_wait_gives_up_when_too_few_nodes_answer,
             required L6 input::a_ttl_that_cannot_work_is_refused,
             required L6 input::an_empty_name_is_refused,
             required L6 input::holding_for_longer_than_the_ttl_is_refused,

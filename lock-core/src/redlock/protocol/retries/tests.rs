@@ -37,6 +37,7 @@ fn waiting(max_wait: Option<u64>, delay: u64) -> Retries {
             .delay(Duration::from_millis(delay))
             .jitter(Jitter::None),
         give_up_when_held: false,
+        give_up_when_unavailable: false,
     })
 }
 
@@ -162,6 +163,7 @@ fn who_gives_up_when_held_asks_everybody_who_holds_the_lock() {
             until: None,
             retry: RetryPolicy::new(),
             give_up_when_held: true,
+            give_up_when_unavailable: false,
         },
         Duration::ZERO,
         100 * MS,
@@ -173,4 +175,19 @@ fn who_gives_up_when_held_asks_everybody_who_holds_the_lock() {
     );
     assert!(at(wait.after(&DOWN, MS, 0.0)).is_some());
     assert_eq!(wait.after(&named(), MS, 0.0), Next::GiveUp);
+}
+
+#[test]
+fn who_gives_up_when_unavailable_waits_for_holders_alone() {
+    let mut wait = started(WaitPolicy::Wait {
+        until: None,
+        retry: RetryPolicy::new(),
+        give_up_when_held: false,
+        give_up_when_unavailable: true,
+    });
+    for verdict in [HELD, SPLIT, named(), Verdict::Vetoed, Verdict::TooLate] {
+        let next = wait.after(&verdict, MS, 0.0);
+        assert!(at(next).is_some(), "{verdict:?}");
+    }
+    assert_eq!(wait.after(&DOWN, MS, 0.0), Next::GiveUp);
 }

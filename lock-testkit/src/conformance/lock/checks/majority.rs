@@ -2,11 +2,14 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::{Either, select};
 use lock_core::{
-    AcquireError, DistributedLock, ExtendError, NodeReport, NodeReports, NodeVote, ReleaseError,
-    Unavailable,
+    AcquireError, DistributedLock, ExtendError, LockRequest, NodeReport, NodeReports, NodeVote,
+    ReleaseError, Unavailable,
 };
 
 use super::outage::{DENIED, LATE, heal, inject, majority, warm_up};
@@ -175,4 +178,40 @@ pub(crate) async fn a_release_during_an_outage_is_made_good(cx: &LockCx) -> Chec
     cx.expect_nothing_left().await?;
     drop(cx.take(&rival, long("k")).await?);
     Ok(())
+}
+
+pub(crate) async fn a_wait_gives_up_when_too_few_nodes_answer(cx: &LockCx) -> CheckResult {
+    let faulty = majority(cx)?;
+    let rival = cx.rival().await?;
+    warm_up(cx, cx.lock()).await?;
+    warm_up(cx, &rival).await?;
+    let giving_up = long("k")
+        .max_wait(Duration::from_secs(20))
+        .fail_if_unavailable(true);
+    let holder = LockRequest::new("k").ttl(300 * MS);
+    let _holder = cx.take(cx.lock(), holder).await?;
+    let guard = cx.wait(&rival, &giving_up).await?;
+    let guard = guard
+        .map_err(|error| Failure::new("a wait that outlasts a holder", format!("{error:?}")))?;
+    inject(cx, faulty.clone(), &NodeFault::Refuse).await?;
+    let request = long("k").max_wait(Duration::from_secs(10));
+    {
+        let first = pin!(cx.ends("an acquire", rival.acquire(&giving_up)));
+        let longer = pin!(cx.lock().acquire(&request));
+        match select(first, longer).await {
+            Either::Left((Ok(Err(AcquireError::Unavailable(_))), _)) => {}
+            Either::Left((other, _)) => {
+                return Err(Failure::new("`Unavailable`", format!("{:?}", other?)));
+            }
+            Either::Right((longer, _)) => {
+                return Err(Failure::new(
+                    "an end before that of a wait of 10 s",
+                    format!("that one ended first: {longer:?}"),
+                ));
+            }
+        }
+    }
+    heal(cx, faulty).await?;
+    drop(guard);
+    cx.expect_nothing_left().await
 }

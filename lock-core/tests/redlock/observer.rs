@@ -1,0 +1,289 @@
+//! What an observer hears.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures::FutureExt;
+use lock_core::observer::*;
+use lock_core::{DistributedLockExt, LockGuard, LockRequest, Loss, Redlock};
+use lock_testkit::{Fault, MemoryNode};
+use tokio::time::sleep;
+
+use crate::support::*;
+
+/// Notes what it hears, and does what it is told meanwhile.
+#[derive(Default)]
+struct Heard {
+    lines: Mutex<Vec<String>>,
+    then: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Heard {
+    fn note(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
+        if let Some(then) = self.then.get() {
+            then();
+        }
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.lines.lock().unwrap())
+    }
+}
+
+fn text(resource: &[u8]) -> String {
+    String::from_utf8_lossy(resource).into_owned()
+}
+
+impl Observer for Heard {
+    fn acquired(&self, event: &Acquired<'_>) {
+        let Acquired {
+            resource,
+            lock,
+            waited,
+            attempts,
+            ..
+        } = event;
+        let resource = text(resource);
+        self.note(format!("{resource} {lock} acquired {waited:?} {attempts}"));
+    }
+
+    fn not_acquired(&self, event: &NotAcquired<'_>) {
+        let error = event.error.to_string();
+        let error = error.split(' ').next().unwrap_or_default();
+        self.note(format!("{} {error}", text(event.resource)));
+    }
+
+    fn extended(&self, event: &Extended<'_>) {
+        let Extended {
+            resource,
+            lock,
+            remaining,
+            ..
+        } = event;
+        self.note(format!("{} {lock} extended {remaining:?}", text(resource)));
+    }
+
+    fn not_extended(&self, event: &NotExtended<'_>) {
+        self.note(format!(
+            "{} {} not extended",
+            text(event.resource),
+            event.lock
+        ));
+    }
+
+    fn lost(&self, event: &Lost<'_>) {
+        let Lost {
+            resource,
+            lock,
+            loss,
+            ..
+        } = event;
+        self.note(format!("{} {lock} lost {loss:?}", text(resource)));
+    }
+
+    fn released(&self, event: &Released<'_>) {
+        let Released {
+            resource,
+            lock,
+            held,
+            outcome,
+            ..
+        } = event;
+        self.note(format!("{} {lock} {outcome:?} {held:?}", text(resource)));
+    }
+
+    fn node_down(&self, event: &NodeDown<'_>) {
+        self.note(format!("{} down: {}", event.node, event.error));
+    }
+
+    fn node_up(&self, node: &str) {
+        self.note(format!("{node} up"));
+    }
+
+    fn quorum_out_of_reach(&self, event: &QuorumOutOfReach) {
+        self.note(format!("{} of {}", event.up, event.quorum));
+    }
+
+    fn quorum_back(&self) {
+        self.note("quorum".into());
+    }
+}
+
+fn observed(nodes: &[MemoryNode], heard: &Arc<Heard>) -> Redlock<MemoryNode> {
+    let heard = Arc::clone(heard);
+    builder(nodes).prefix("p:").observer(heard).build().unwrap()
+}
+
+/// The lines, with the name of the lock taken out of those of one lock.
+fn of_one_lock(lines: &[String]) -> Vec<String> {
+    let id = lines[0].split(' ').nth(1).unwrap();
+    assert_eq!(id.len(), 8, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains(id)), "{lines:?}");
+    lines
+        .iter()
+        .map(|line| line.replace(&format!(" {id}"), ""))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_one_lock_share_its_name_and_are_heard_once() {
+    let heard = Arc::<Heard>::default();
+    let nodes = nodes(3);
+    let locks = observed(&nodes, &heard);
+    let request = LockRequest::new(KEY).ttl(3000 * MS).auto_extend(true);
+    let guard = locks.lock(request).await.unwrap();
+    sleep(1500 * MS).await;
+    guard.extend(5000 * MS).await.unwrap();
+    guard.release().await.unwrap();
+    guard.release().await.unwrap();
+    let token = guard.token().to_owned();
+    drop(guard);
+    settle().await;
+    let lines = heard.take();
+    assert!(!lines.concat().contains(&token));
+    assert_eq!(
+        of_one_lock(&lines),
+        [
+            "k acquired 0ns 1",
+            "k extended 2.968s",
+            "k extended 4.948s",
+            "k Released 1.5s",
+        ]
+    );
+
+    let holder = locks
+        .lock(LockRequest::new(KEY).ttl(1000 * MS))
+        .await
+        .unwrap();
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    assert!(holder.lost().await == Loss::Expired);
+    sleep(100 * MS).await;
+    holder.release().await.unwrap_err();
+    let mut lines = heard.take();
+    assert_eq!(lines.remove(1), "k held");
+    assert_eq!(
+        of_one_lock(&lines),
+        ["k acquired 0ns 1", "k lost Expired", "k NotHeld 1.088s"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_and_quorums_that_go_and_come_back_are_heard_once() {
+    let heard = Arc::<Heard>::default();
+    let nodes = nodes(3);
+    let locks = observed(&nodes, &heard);
+    let request = LockRequest::new(KEY).ttl(3000 * MS).auto_extend(true);
+    let guard = locks.lock(request).await.unwrap();
+    heard.take();
+    nodes[0].set_fault(Fault::Refuse);
+    nodes[1].set_fault(Fault::Hang);
+    guard.extend(3000 * MS).await.unwrap_err();
+    let lines = heard.take();
+    assert_eq!(
+        lines[..3],
+        [
+            "memory-1 down: connection refused",
+            "memory-2 down: no answer in 100 ms",
+            "1 of 2"
+        ]
+    );
+    assert!(
+        lines[3].ends_with("not extended") && lines.len() == 4,
+        "{lines:?}"
+    );
+    assert_eq!(guard.lost().await, Loss::Expired);
+    assert!(locks.try_lock("other").await.is_err());
+    let lines = heard.take();
+    let lost = lines.iter().filter(|line| line.contains("lost")).count();
+    assert_eq!(lost, 1, "{lines:?}");
+    assert_eq!(lines.last().unwrap(), "other too");
+    assert!(!lines.iter().any(|line| line.contains("down")), "{lines:?}");
+
+    nodes.iter().for_each(|node| node.heal());
+    for _ in 0..3 {
+        locks.lock("other").await.unwrap().release().await.unwrap();
+        sleep(1000 * MS).await;
+    }
+    let lines = heard.take();
+    let lines = lines.iter().filter(|line| !line.starts_with("other "));
+    let mut lines = lines.collect::<Vec<_>>();
+    lines.sort();
+    assert_eq!(lines, ["memory-1 up", "memory-2 up", "quorum"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_called_without_any_lock_of_the_engine() {
+    let heard = Arc::<Heard>::default();
+    let nodes = nodes(3);
+    let locks = observed(&nodes, &heard);
+    let guard = Arc::new(Mutex::new(None::<Arc<LockGuard>>));
+    heard
+        .then
+        .set({
+            let (locks, guard) = (locks.clone(), Arc::clone(&guard));
+            let is_busy = AtomicBool::new(false);
+            Box::new(move || {
+                // What it does itself is heard too.
+                if is_busy.swap(true, Ordering::SeqCst) {
+                    return;
+                }
+                drop(locks.try_lock("another").now_or_never());
+                let held = guard.lock().unwrap().clone();
+                if let Some(held) = held {
+                    held.lost().now_or_never();
+                    drop(held.extend(3000 * MS).now_or_never());
+                    assert!(held.votes().granted <= 3);
+                }
+                is_busy.store(false, Ordering::SeqCst);
+            })
+        })
+        .ok()
+        .unwrap();
+    let request = LockRequest::new(KEY).ttl(3000 * MS).auto_extend(true);
+    let held = Arc::new(locks.lock(request).await.unwrap());
+    *guard.lock().unwrap() = Some(Arc::clone(&held));
+    nodes[0].set_fault(Fault::Hang);
+    nodes[1].set_fault(Fault::Refuse);
+    held.extend(3000 * MS).await.unwrap_err();
+    held.lost().await;
+    held.release().await.ok();
+    nodes.iter().for_each(|node| node.heal());
+    sleep(5000 * MS).await;
+    held.release().await.ok();
+    let lines = heard.take().join("\n");
+    for event in [
+        "acquired",
+        "not extended",
+        "lost",
+        "Unavailable",
+        "NotHeld",
+        "down",
+        "2",
+    ] {
+        assert!(lines.contains(event), "{event}: {lines}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_breaks_nothing() {
+    let heard = Arc::<Heard>::default();
+    heard
+        .then
+        .set(Box::new(|| panic!("a bug in an observer")))
+        .ok()
+        .unwrap();
+    let nodes = nodes(3);
+    let locks = observed(&nodes, &heard);
+    let request = LockRequest::new(KEY).ttl(3000 * MS).auto_extend(true);
+    let guard = locks.lock(request).await.unwrap();
+    nodes[0].set_fault(Fault::Refuse);
+    sleep(5000 * MS).await;
+    guard.extend(3000 * MS).await.unwrap();
+    assert!(locks.try_lock(KEY).await.unwrap().is_none());
+    guard.release().await.unwrap();
+    nodes[0].heal();
+    sleep(3000 * MS).await;
+    assert_eq!(holding(&nodes, "p:k"), [0_usize; 0]);
+    assert!(heard.take().len() > 5);
+}
