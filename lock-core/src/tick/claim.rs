@@ -93,6 +93,18 @@ pub enum TickError {
         /// The job's period.
         period: Period,
     },
+    /// The instant has a fraction of a second, which is most often that of the start of this instance:
+    /// every instance would claim an instant of its own, and all of them would run. See
+    /// [`TickJobBuilder::allow_fractions`](super::TickJobBuilder::allow_fractions).
+    #[error(
+        "tick {tick} is not a whole second but {} past one: if each instance has a fraction of its own, \
+         each claims another instant and all of them run; allow_fractions(true) allows it",
+        Ms(tick.fraction())
+    )]
+    NotAWholeSecond {
+        /// The tick.
+        tick: Tick,
+    },
     /// The job has no period, so there are no ticks to wait for.
     #[error("job {job} has no period, its instants come from a scheduler")]
     NoPeriod {
@@ -176,8 +188,14 @@ impl TickJob {
 
     /// Returns what to ask of the lock, or `None` if it is too late.
     fn request(&self, tick: Tick, window: Window) -> Result<Option<LockRequest>, TickError> {
-        if let Some(period) = self.period().filter(|period| !period.contains(tick)) {
-            return Err(TickError::NotOfThePeriod { tick, period });
+        match self.period() {
+            Some(period) if !period.contains(tick) => {
+                return Err(TickError::NotOfThePeriod { tick, period });
+            }
+            None if !tick.fraction().is_zero() && !self.allows_fractions() => {
+                return Err(TickError::NotAWholeSecond { tick });
+            }
+            _ => {}
         }
         match window {
             Window::Ahead { by } => Err(TickError::TooFarInFuture {

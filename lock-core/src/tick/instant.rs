@@ -60,6 +60,11 @@ impl Tick {
         Duration::from_millis(self.0)
     }
 
+    /// Returns what the tick has beyond a whole second.
+    pub(super) const fn fraction(self) -> Duration {
+        Duration::from_millis(self.0 % 1000)
+    }
+
     /// The tick as an instant, or `None` if it is further away than the platform can express.
     #[must_use]
     pub fn system_time(self) -> Option<SystemTime> {

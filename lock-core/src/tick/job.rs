@@ -49,6 +49,7 @@ const RETENTION_IN_PERIODS: u32 = 10;
 pub struct TickJob {
     name: Arc<str>,
     period: Option<Period>,
+    allow_fractions: bool,
     late_limit: Duration,
     future_limit: Duration,
     allowed_skew: Duration,
@@ -63,8 +64,8 @@ impl TickJob {
         TickJobBuilder::new(name.into(), Some(period))
     }
 
-    /// A job whose instants come from a scheduler, for example from a cron expression: see
-    /// [`Tick::at`](super::Tick::at).
+    /// A job whose instants come from a scheduler, one by one: see [`Tick::at`](super::Tick::at). They
+    /// are whole seconds, unless [`allow_fractions`](TickJobBuilder::allow_fractions) is on.
     pub fn at_instants(name: impl Into<String>) -> TickJobBuilder {
         TickJobBuilder::new(name.into(), None)
     }
@@ -79,6 +80,12 @@ impl TickJob {
     #[must_use]
     pub fn period(&self) -> Option<Period> {
         self.period
+    }
+
+    /// Returns whether instants from a scheduler may have a fraction of a second.
+    #[must_use]
+    pub fn allows_fractions(&self) -> bool {
+        self.allow_fractions
     }
 
     /// How long after its nominal instant a tick may still be claimed.
@@ -117,6 +124,7 @@ impl TickJob {
 pub struct TickJobBuilder {
     name: String,
     period: Option<Duration>,
+    allow_fractions: bool,
     late_limit: Option<Duration>,
     future_limit: Duration,
     allowed_skew: Duration,
@@ -129,12 +137,22 @@ impl TickJobBuilder {
         Self {
             name,
             period,
+            allow_fractions: false,
             late_limit: None,
             future_limit: FUTURE_LIMIT,
             allowed_skew: ALLOWED_SKEW,
             retention: None,
             runtime: None,
         }
+    }
+
+    /// Whether instants from a scheduler may have a fraction of a second. Most that have one were
+    /// counted from the start of an instance rather than taken from a schedule: then each instance claims
+    /// instants of its own, and all of them run. So allow it only if all instances get the same
+    /// fraction. Defaults to off: such an instant is refused. A period has no use for it.
+    pub fn allow_fractions(mut self, allow: bool) -> Self {
+        self.allow_fractions = allow;
+        self
     }
 
     /// How long after its nominal instant a tick may still be claimed. After that it is too late,
@@ -194,6 +212,7 @@ impl TickJobBuilder {
         Ok(TickJob {
             name: self.name.into(),
             period,
+            allow_fractions: self.allow_fractions,
             late_limit,
             future_limit: self.future_limit,
             allowed_skew: self.allowed_skew,

@@ -7,6 +7,7 @@ use futures::executor::block_on;
 use super::*;
 use crate::custom::MaxWait;
 use crate::error::{InvalidInput, TooSlow, Unavailable};
+use crate::tick::TickJobBuilder;
 use crate::tick::fake::{Answer, FakeClock, FakeLock};
 
 const TICK: Tick = Tick::from_millis(100_000);
@@ -92,11 +93,28 @@ fn a_tick_between_the_ticks_of_the_period_is_the_callers_error() {
         "tick 100300 is not a multiple of the job's period of 1000 ms"
     );
     assert_eq!(locks.requests(), []);
+}
 
-    let instants = TickJob::at_instants("reports").runtime(clock).build();
-    let locks = FakeLock::answering([Answer::Granted]);
-    let claim = block_on(instants.unwrap().claim(&locks, now));
-    assert!(matches!(claim, Ok(TickClaim::Won(_))));
+/// What one cron library made of `*/2 * * * * *`: each instance had the fraction of its own start.
+#[test]
+fn an_instant_with_a_fraction_of_a_second_is_refused_unless_told_otherwise() {
+    let instants = TickJob::at_instants("reports").runtime(FakeClock::at(100_300));
+    let claim = |instants: TickJobBuilder, millis| {
+        let locks = FakeLock::answering([Answer::Granted]);
+        let claim = block_on((instants.build().unwrap()).claim(&locks, Tick::from_millis(millis)));
+        (claim, locks.requests().len())
+    };
+    let (refused, asked) = claim(instants.clone(), 100_300);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "tick 100300 is not a whole second but 300 ms past one: if each instance has a fraction of its \
+         own, each claims another instant and all of them run; allow_fractions(true) allows it"
+    );
+    assert_eq!(asked, 0);
+    let (whole, _) = claim(instants.clone(), 100_000);
+    assert!(matches!(whole, Ok(TickClaim::Won(_))));
+    let (allowed, _) = claim(instants.allow_fractions(true), 100_300);
+    assert!(matches!(allowed, Ok(TickClaim::Won(_))));
 }
 
 #[test]
