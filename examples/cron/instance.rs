@@ -21,8 +21,7 @@ pub(crate) async fn run(
     // A service would take `job.ticks()`; here all instances begin with the same tick.
     let just_before = Tick::from_millis(plan.first.as_millis().saturating_sub(1));
     let mut ticks = job.ticks_after(just_before)?;
-    loop {
-        let tick = ticks.next().await;
+    while let Some(tick) = ticks.next().await {
         if tick > plan.last() {
             return Ok(());
         }
@@ -35,4 +34,5 @@ pub(crate) async fn run(
             return Ok(());
         }
     }
+    Ok(())
 }

@@ -53,6 +53,7 @@
 //! | warn | `node is the same server as another`: it is not asked any more, since it would vote twice | `node`, `other` |
 //! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `key` |
 //! | warn | `the name of a node has several addresses`: they must lead to one server | `host`, `addresses` |
+//! | warn | `the wall clock was set back`: ticks go on by the new time | `job`, `by_us` |
 //! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
 //! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |

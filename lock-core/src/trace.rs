@@ -138,3 +138,13 @@ pub(crate) fn renewed(locks: usize, extended: usize, took: Duration) {
         "extended together"
     );
 }
+
+/// Once for each step, for each job.
+pub(crate) fn clock_set_back(job: &str, by: Duration) {
+    tracing::warn!(
+        target: "lock_core",
+        job = %Name(job.as_bytes()),
+        by_us = micros(by),
+        "the wall clock was set back"
+    );
+}

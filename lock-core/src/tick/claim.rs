@@ -105,9 +105,9 @@ pub enum TickError {
         /// The tick.
         tick: Tick,
     },
-    /// The job has no period, so there are no ticks to wait for.
-    #[error("job {job} has no period, its instants come from a scheduler")]
-    NoPeriod {
+    /// The job has no schedule of its own, so there are no ticks to wait for.
+    #[error("job {job} has no schedule, its instants come from a scheduler")]
+    NoSchedule {
         /// The job's name, which may be cut.
         job: String,
     },

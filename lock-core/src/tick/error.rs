@@ -47,6 +47,22 @@ pub enum TickJobError {
         /// The allowed skew, given or by default.
         allowed_skew: Duration,
     },
+    /// The retention is below what instances need that are replaced one after the other.
+    #[error("retention {} is below the minimum of {}", Ms(*retention), Ms(*minimum))]
+    RetentionBelowFloor {
+        /// The retention given.
+        retention: Duration,
+        /// The shortest retention of any job.
+        minimum: Duration,
+    },
+    /// Ticks would be caught up that are too late to be claimed.
+    #[error("catch-up {} is above the late limit of {}", Ms(*catch_up), Ms(*late_limit))]
+    CatchUpTooLong {
+        /// The catch-up given.
+        catch_up: Duration,
+        /// The late limit, given or by default.
+        late_limit: Duration,
+    },
     /// The retention is above the longest ttl.
     #[error("retention {} is above the maximum of 365 days", Ms(*retention))]
     RetentionTooLong {

@@ -16,8 +16,7 @@
 //! async fn every_second(locks: Arc<dyn DistributedLock>) -> Result<(), Box<dyn std::error::Error>> {
 //!     let job = TickJob::every("reports", Duration::from_secs(1)).build()?;
 //!     let mut ticks = job.ticks()?;
-//!     loop {
-//!         let tick = ticks.next().await;
+//!     while let Some(tick) = ticks.next().await {
 //!         match job.run(&locks, tick, async |_| send_reports().await).await? {
 //!             TickOutcome::Ran(()) => println!("tick {tick}: sent"),
 //!             TickOutcome::AlreadyClaimed => {} // another instance sends them
@@ -25,6 +24,7 @@
 //!             TickOutcome::Unavailable(cause) => println!("tick {tick}: not run: {cause}"),
 //!         }
 //!     }
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -40,12 +40,45 @@
 //!
 //! Runs of *different* ticks may overlap when a job takes longer than its period. To prevent that,
 //! hold a lock during the run as well.
+//!
+//! # Catching up
+//!
+//! A tick that comes due while all instances are being restarted runs late, on the instance that comes
+//! back first: [`TickJob::ticks`] begins with the last tick if it is not older than the job's
+//! [`catch_up`](TickJobBuilder::catch_up), 30 s at most by default, and
+//! [`missed`](TickJobBuilder::missed) says what becomes of ticks that come due while an instance is busy.
+//! Nothing runs past the [late limit](TickJobBuilder::late_limit).
+//!
+//! Whether an instance that comes back runs what another one has run long ago, its claim decides. So
+//! catching up for longer takes a late limit *and* a retention of that length, in all versions of the
+//! program that are live, and nodes that do not forget: a server that restarts empty has forgotten who ran
+//! what.
+//!
+//! # Changing the rules
+//!
+//! During a deploy, two versions of a program run the same job by different rules. A claim lasts for the
+//! retention of the version that made it, and the other version may come to the tick as late as its own
+//! late limit allows. So the retention goes first:
+//!
+//! - **To a longer late limit, future limit, skew or catch-up**: first deploy the longer retention alone,
+//!   to all instances, and wait for the *old* retention, so that no claim of the old length is left. Then
+//!   deploy the limit. Back: first the limit, then the retention.
+//! - **To another period or schedule**: instants that both versions have are run once; instants that only
+//!   one has are run by its instances, while there are any. So some ticks run by the old schedule and some
+//!   by the new one until the deploy is over. Where that does harm, give the job another name and a start
+//!   after the deploy.
+//! - **To another name or prefix**: that is another job. Both run each tick while both versions live.
+//!
+//! An instance that finds a tick claimed sees for how long the claim will last. If its own rules could not
+//! have made such a claim, it says so to `tracing`, as a warning, once: `another instance claims ticks
+//! by other rules`. It cannot see another late limit, nor a schedule without common instants.
 
 mod claim;
 mod error;
 mod instant;
 mod job;
 mod period;
+mod schedule;
 mod ticks;
 mod window;
 
@@ -57,4 +90,4 @@ pub use error::TickJobError;
 pub use instant::{InvalidTick, Tick};
 pub use job::{TickJob, TickJobBuilder};
 pub use period::Period;
-pub use ticks::Ticks;
+pub use ticks::{Missed, Ticks};

@@ -1,9 +1,13 @@
 //! What `tracing` hears.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
 
-use lock_core::{DistributedLockExt, LockRequest};
+use lock_core::runtime::{BoxFuture, ambient};
+use lock_core::tick::TickJob;
+use lock_core::{DistributedLockExt, LockRequest, Runtime};
 use lock_testkit::Fault;
 use tokio::time::sleep;
 use tracing_subscriber::fmt::MakeWriter;
@@ -124,4 +128,68 @@ async fn only_a_loss_is_worth_a_warning() {
     assert_eq!(log.count("WARN lock_core: lost key=stolen"), 1, "{text}");
     assert_eq!(log.count("WARN lock_core: lost key=expired"), 1, "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+/// A wall clock that can be set.
+#[derive(Debug)]
+struct Settable {
+    inner: Arc<dyn Runtime>,
+    ahead_ms: AtomicU64,
+}
+
+impl Runtime for Settable {
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn system_time(&self) -> SystemTime {
+        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed));
+        self.inner.system_time() + ahead
+    }
+
+    fn random(&self) -> [u8; 16] {
+        self.inner.random()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.inner.sleep(duration)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.inner.spawn(task);
+    }
+}
+
+/// Case C75.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_is_told_once_and_ticks_go_on() {
+    let (log, _on) = Log::start(tracing::Level::WARN);
+    let two_hours = 2 * 60 * 60 * 1_000;
+    let clock = Arc::new(Settable {
+        inner: ambient(),
+        ahead_ms: AtomicU64::new(two_hours),
+    });
+    let job = TickJob::every("r", 1000 * MS).runtime(clock.clone());
+    let mut ticks = job.build().unwrap().ticks().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(ticks.next().await.unwrap());
+    }
+    assert_eq!(log.text(), "");
+    clock.ahead_ms.store(0, Ordering::Relaxed);
+    let set_back = tokio::time::Instant::now();
+    for _ in 0..10 {
+        seen.push(ticks.next().await.unwrap());
+    }
+    let took = set_back.elapsed();
+    assert!(took <= 11_000 * MS, "{took:?}");
+    seen.sort();
+    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    assert_eq!(
+        log.count("the wall clock was set back"),
+        1,
+        "{}",
+        log.text()
+    );
+    assert!(log.text().contains("job=r by_us=7"), "{}", log.text());
 }
