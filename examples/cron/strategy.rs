@@ -70,6 +70,8 @@ async fn claim_tick(
         TickOutcome::AlreadyClaimed => Attempt::Taken,
         TickOutcome::TooLate => Attempt::TooLate,
         TickOutcome::Unavailable(cause) => Attempt::Unavailable(cause.to_string()),
+        // Only where runs are kept apart.
+        TickOutcome::Overlaps | TickOutcome::Stopped(_) => Attempt::TooLate,
     })
 }
 

@@ -54,6 +54,10 @@
 //! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `key` |
 //! | warn | `the name of a node has several addresses`: they must lead to one server | `host`, `addresses` |
 //! | warn | `the wall clock was set back`: ticks go on by the new time | `job`, `by_us` |
+//! | warn | `another instance claims ticks by other rules`: once, see [`tick`](tick#changing-the-rules) | `job`, `tick`, `retention_us`, `left_us` |
+//! | warn | `tick not run`, by [`run_forever`](tick::TickJob::run_forever): an outage, too late, or beside another run | `job`, `tick`, `reason` |
+//! | warn | `job failed`, `job panicked` | `job`, `tick`, `took_us`, `error`, `panic` |
+//! | debug | `tick run`, `tick claimed elsewhere` | `job`, `tick`, `took_us` |
 //! | debug | `acquired` | `resource`, `attempts`, `waited_us`, `granted`, `nodes` |
 //! | debug | `contended`, `not acquired` | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended`, `not extended` | `key`, `remaining_us`, `error` |

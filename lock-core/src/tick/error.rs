@@ -63,6 +63,14 @@ pub enum TickJobError {
         /// The late limit, given or by default.
         late_limit: Duration,
     },
+    /// A tick could be too late when its random wait is over.
+    #[error("start jitter {} is above half the late limit of {}", Ms(*jitter), Ms(*late_limit))]
+    StartJitterTooLong {
+        /// The jitter given.
+        jitter: Duration,
+        /// The late limit, given or by default.
+        late_limit: Duration,
+    },
     /// The retention is above the longest ttl.
     #[error("retention {} is above the maximum of 365 days", Ms(*retention))]
     RetentionTooLong {

@@ -22,6 +22,7 @@ pub(super) struct FakeClock {
     wall: Mutex<Duration>,
     monotonic: Mutex<Duration>,
     sleeps: Mutex<Vec<Duration>>,
+    random: Mutex<u32>,
     /// Where the next sleeps leave the clock. Without a script they end in time.
     wakes: Mutex<VecDeque<Duration>>,
 }
@@ -44,6 +45,10 @@ impl FakeClock {
     /// The wall clock is set, and no time passes.
     pub(super) fn jump(&self, millis: u64) {
         *self.wall.lock().unwrap() = Duration::from_millis(millis);
+    }
+
+    pub(super) fn set_random(&self, random: u32) {
+        *self.random.lock().unwrap() = random;
     }
 
     fn wall(&self) -> Duration {
@@ -70,7 +75,9 @@ impl Runtime for FakeClock {
     }
 
     fn random(&self) -> [u8; 16] {
-        [0; 16]
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.random.lock().unwrap().to_le_bytes());
+        bytes
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

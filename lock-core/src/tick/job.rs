@@ -1,6 +1,7 @@
 //! A job's name and its rules.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use super::claim::TickError;
@@ -59,11 +60,15 @@ pub struct TickJob {
     allow_fractions: bool,
     catch_up: Duration,
     missed: Missed,
+    no_overlap: bool,
+    start_jitter: Duration,
     late_limit: Duration,
     future_limit: Duration,
     allowed_skew: Duration,
     retention: Ttl,
     runtime: Option<Arc<dyn Runtime>>,
+    /// Whether it was told that another instance goes by other rules.
+    pub(super) has_told: Arc<AtomicBool>,
 }
 
 impl TickJob {
@@ -160,6 +165,18 @@ impl TickJob {
         self.missed
     }
 
+    /// Returns whether runs of different ticks are kept apart.
+    #[must_use]
+    pub fn has_no_overlap(&self) -> bool {
+        self.no_overlap
+    }
+
+    /// The longest random wait before a claim.
+    #[must_use]
+    pub fn start_jitter(&self) -> Duration {
+        self.start_jitter
+    }
+
     /// How long after its nominal instant a tick may still be claimed.
     #[must_use]
     pub fn late_limit(&self) -> Duration {
@@ -199,6 +216,8 @@ pub struct TickJobBuilder {
     allow_fractions: bool,
     catch_up: Option<Duration>,
     missed: Missed,
+    no_overlap: bool,
+    start_jitter: Duration,
     late_limit: Option<Duration>,
     future_limit: Duration,
     allowed_skew: Duration,
@@ -214,6 +233,8 @@ impl TickJobBuilder {
             allow_fractions: false,
             catch_up: None,
             missed: Missed::default(),
+            no_overlap: false,
+            start_jitter: Duration::ZERO,
             late_limit: None,
             future_limit: FUTURE_LIMIT,
             allowed_skew: ALLOWED_SKEW,
@@ -244,6 +265,26 @@ impl TickJobBuilder {
     /// [`Missed::RunLatest`].
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
+        self
+    }
+
+    /// Keeps the runs of different ticks apart, on whatever instance, where a run may be longer than a
+    /// period: a run holds a lock on the job's name besides, which is extended for as long as it takes. A
+    /// tick whose claim is won waits for the run of an earlier one, until its late limit; then it is not run
+    /// ([`TickOutcome::Overlaps`](super::TickOutcome::Overlaps)). If that lock is lost, the body is dropped
+    /// at its next `await`. This concerns [`run`](TickJob::run) and [`run_forever`](TickJob::run_forever).
+    /// Defaults to off.
+    pub fn no_overlap(mut self, no_overlap: bool) -> Self {
+        self.no_overlap = no_overlap;
+        self
+    }
+
+    /// Waits for a random time, up to this long, before a tick is claimed: at most half the late limit.
+    /// Without it the instance with the fastest clock wins every claim and does all the work; with it they
+    /// take turns, if it is longer than their clocks are apart. It also spreads many jobs of one instant.
+    /// This concerns [`run`](TickJob::run) and [`run_forever`](TickJob::run_forever). Defaults to zero.
+    pub fn start_jitter(mut self, jitter: Duration) -> Self {
+        self.start_jitter = jitter;
         self
     }
 
@@ -311,6 +352,12 @@ impl TickJobBuilder {
                 late_limit,
             });
         }
+        if self.start_jitter > late_limit / 2 {
+            return Err(TickJobError::StartJitterTooLong {
+                jitter: self.start_jitter,
+                late_limit,
+            });
+        }
         let retention = self.retention.unwrap_or_else(|| default_retention(period));
         let retention = self.check_retention(retention, late_limit)?;
         Ok(TickJob {
@@ -319,11 +366,14 @@ impl TickJobBuilder {
             allow_fractions: self.allow_fractions,
             catch_up,
             missed: self.missed,
+            no_overlap: self.no_overlap,
+            start_jitter: self.start_jitter,
             late_limit,
             future_limit: self.future_limit,
             allowed_skew: self.allowed_skew,
             retention,
             runtime: self.runtime,
+            has_told: Arc::default(),
         })
     }
 

@@ -6,26 +6,41 @@
 //! fail. What works is to claim the *tick*: its nominal instant is part of the key, and the key
 //! outlives every instance's chance to claim it again.
 //!
-//! ```
+//! ```no_run
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use lock_core::DistributedLock;
-//! use lock_core::tick::{TickJob, TickOutcome};
+//! use lock_core::tick::{Tick, TickJob};
 //!
-//! # async fn send_reports() {}
+//! # async fn send_reports(tick: Tick) -> Result<(), std::io::Error> { Ok(()) }
 //! async fn every_second(locks: Arc<dyn DistributedLock>) -> Result<(), Box<dyn std::error::Error>> {
 //!     let job = TickJob::every("reports", Duration::from_secs(1)).build()?;
-//!     let mut ticks = job.ticks()?;
-//!     while let Some(tick) = ticks.next().await {
-//!         match job.run(&locks, tick, async |_| send_reports().await).await? {
-//!             TickOutcome::Ran(()) => println!("tick {tick}: sent"),
-//!             TickOutcome::AlreadyClaimed => {} // another instance sends them
-//!             TickOutcome::TooLate => println!("tick {tick}: missed"),
-//!             TickOutcome::Unavailable(cause) => println!("tick {tick}: not run: {cause}"),
-//!         }
-//!     }
+//!     job.run_forever(&locks, async |tick| send_reports(tick).await).await?;
 //!     Ok(())
 //! }
+//! ```
+//!
+//! [`run_forever`](TickJob::run_forever) waits for each tick, claims it, runs the job where the claim is
+//! won, and tells `tracing` what came of it. A program that wants to know itself does so step by step:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use std::time::Duration;
+//! # use lock_core::DistributedLock;
+//! # use lock_core::tick::{TickJob, TickOutcome};
+//! # async fn send_reports() {}
+//! # async fn every_second(locks: Arc<dyn DistributedLock>) -> Result<(), Box<dyn std::error::Error>> {
+//! # let job = TickJob::every("reports", Duration::from_secs(1)).build()?;
+//! let mut ticks = job.ticks()?;
+//! while let Some(tick) = ticks.next().await {
+//!     match job.run(&locks, tick, async |_| send_reports().await).await? {
+//!         TickOutcome::Ran(()) => println!("tick {tick}: sent"),
+//!         TickOutcome::AlreadyClaimed => {} // another instance sends them
+//!         not_run => eprintln!("tick {tick}: {not_run:?}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # What is guaranteed
@@ -38,8 +53,13 @@
 //! - While too few nodes answer, no tick is claimed (the outcome is
 //!   [`Unavailable`](TickOutcome::Unavailable)), and a tick whose late limit ends meanwhile is lost.
 //!
-//! Runs of *different* ticks may overlap when a job takes longer than its period. To prevent that,
-//! hold a lock during the run as well.
+//! Runs of *different* ticks may overlap when a job takes longer than its period, unless
+//! [`no_overlap`](TickJobBuilder::no_overlap) is on.
+//!
+//! Which instance runs a tick is nobody's choice: the first that claims it, and so most often the one with
+//! the fastest clock, tick after tick. [`start_jitter`](TickJobBuilder::start_jitter) makes them take turns.
+//! An instance whose clock is wrong by more than the allowed skew may run ticks that others have run long
+//! ago, so let a time service keep the clocks.
 //!
 //! # Catching up
 //!
@@ -75,9 +95,12 @@
 
 mod claim;
 mod error;
+mod forever;
 mod instant;
 mod job;
 mod period;
+mod rules;
+mod run;
 mod schedule;
 mod ticks;
 mod window;
@@ -85,9 +108,11 @@ mod window;
 #[cfg(test)]
 mod fake;
 
-pub use claim::{ClaimedTick, TickClaim, TickError, TickOutcome};
+pub use claim::{ClaimedTick, TickClaim, TickError};
 pub use error::TickJobError;
+pub use forever::JobResult;
 pub use instant::{InvalidTick, Tick};
 pub use job::{TickJob, TickJobBuilder};
 pub use period::Period;
+pub use run::TickOutcome;
 pub use ticks::{Missed, Ticks};

@@ -1,13 +1,9 @@
 //! What `tracing` hears.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, SystemTime};
 
-use lock_core::runtime::{BoxFuture, ambient};
-use lock_core::tick::TickJob;
-use lock_core::{DistributedLockExt, LockRequest, Runtime};
+use lock_core::{DistributedLockExt, LockRequest};
 use lock_testkit::Fault;
 use tokio::time::sleep;
 use tracing_subscriber::fmt::MakeWriter;
@@ -16,7 +12,7 @@ use crate::support::*;
 
 /// Collects what is written.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -39,7 +35,7 @@ impl<'a> MakeWriter<'a> for Log {
 
 impl Log {
     /// Everything that this thread logs from now on, in lines.
-    fn start(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(crate) fn start(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
         // With one subscriber alone, tracing asks the thread that first comes to a line whether
         // anybody listens there, and keeps to its answer for all threads. With two it asks both.
         static SECOND: LazyLock<tracing::Dispatch> =
@@ -55,11 +51,11 @@ impl Log {
         (log, tracing::subscriber::set_default(subscriber))
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         self.text().matches(what).count()
     }
 }
@@ -128,68 +124,4 @@ async fn only_a_loss_is_worth_a_warning() {
     assert_eq!(log.count("WARN lock_core: lost key=stolen"), 1, "{text}");
     assert_eq!(log.count("WARN lock_core: lost key=expired"), 1, "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
-}
-
-/// A wall clock that can be set.
-#[derive(Debug)]
-struct Settable {
-    inner: Arc<dyn Runtime>,
-    ahead_ms: AtomicU64,
-}
-
-impl Runtime for Settable {
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-
-    fn system_time(&self) -> SystemTime {
-        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed));
-        self.inner.system_time() + ahead
-    }
-
-    fn random(&self) -> [u8; 16] {
-        self.inner.random()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.inner.sleep(duration)
-    }
-
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.inner.spawn(task);
-    }
-}
-
-/// Case C75.
-#[tokio::test(start_paused = true)]
-async fn a_clock_that_was_set_back_is_told_once_and_ticks_go_on() {
-    let (log, _on) = Log::start(tracing::Level::WARN);
-    let two_hours = 2 * 60 * 60 * 1_000;
-    let clock = Arc::new(Settable {
-        inner: ambient(),
-        ahead_ms: AtomicU64::new(two_hours),
-    });
-    let job = TickJob::every("r", 1000 * MS).runtime(clock.clone());
-    let mut ticks = job.build().unwrap().ticks().unwrap();
-    let mut seen = Vec::new();
-    for _ in 0..3 {
-        seen.push(ticks.next().await.unwrap());
-    }
-    assert_eq!(log.text(), "");
-    clock.ahead_ms.store(0, Ordering::Relaxed);
-    let set_back = tokio::time::Instant::now();
-    for _ in 0..10 {
-        seen.push(ticks.next().await.unwrap());
-    }
-    let took = set_back.elapsed();
-    assert!(took <= 11_000 * MS, "{took:?}");
-    seen.sort();
-    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
-    assert_eq!(
-        log.count("the wall clock was set back"),
-        1,
-        "{}",
-        log.text()
-    );
-    assert!(log.text().contains("job=r by_us=7"), "{}", log.text());
 }

@@ -19,6 +19,7 @@ mod pauses;
 mod release;
 mod renewal;
 mod runtimes;
+mod schedules;
 mod scripts;
 mod several;
 mod shutdown;

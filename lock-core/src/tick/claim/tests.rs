@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -169,57 +168,4 @@ fn an_answer_after_the_window_has_closed_still_says_what_it_says() {
     let failed = Err(AcquireError::Unavailable(Unavailable::default()));
     let claim = judge(TICK, failed, after).unwrap();
     assert!(matches!(claim, TickClaim::Unavailable(_)), "{claim:?}");
-}
-
-#[test]
-fn a_run_holds_its_claim_until_the_body_has_ended() {
-    let locks = FakeLock::answering([Answer::Granted]);
-    let job = job(&FakeClock::at(100_000));
-    let outcome = block_on(job.run(&locks, TICK, async |claimed| {
-        assert_eq!(locks.releases(), 0);
-        claimed.tick()
-    }));
-    assert!(matches!(outcome, Ok(TickOutcome::Ran(TICK))), "{outcome:?}");
-    assert_eq!(locks.releases(), 1);
-}
-
-#[test]
-fn a_run_that_won_no_claim_does_not_run_and_says_why() {
-    let ran = AtomicBool::new(false);
-    let run = |now, locks: FakeLock| {
-        let job = job(&FakeClock::at(now));
-        block_on(job.run(&locks, TICK, async |_| ran.store(true, Ordering::SeqCst)))
-    };
-    let outage = AcquireError::Unavailable(Unavailable::default());
-    let claimed = run(100_000, FakeLock::held_by(Some("theirs")));
-    assert!(matches!(claimed, Ok(TickOutcome::AlreadyClaimed)));
-    let late = run(200_000, FakeLock::default());
-    assert!(matches!(late, Ok(TickOutcome::TooLate)));
-    let down = run(100_000, FakeLock::failing(outage));
-    assert!(matches!(down, Ok(TickOutcome::Unavailable(_))));
-    let early = run(0, FakeLock::default());
-    assert!(matches!(early, Err(TickError::TooFarInFuture { .. })));
-    assert!(!ran.load(Ordering::SeqCst));
-}
-
-/// What a service does: a shared `dyn` lock, and a task that may move between threads.
-#[test]
-fn a_run_over_a_dyn_lock_can_be_spawned() {
-    fn spawn<F: Future + Send + 'static>(future: F) -> F::Output {
-        block_on(future)
-    }
-    let locks: Arc<dyn DistributedLock> =
-        Arc::new(FakeLock::answering([Answer::Granted, Answer::Granted]));
-    let job = job(&FakeClock::at(100_000));
-    let text = String::from("done");
-    let outcome = spawn(async move {
-        let claim = job.claim(&*locks, TICK).await;
-        assert!(matches!(claim, Ok(TickClaim::Won(_))));
-        job.run(&locks, TICK, async |claimed| {
-            std::future::ready(()).await;
-            format!("{text} {}", claimed.tick())
-        })
-        .await
-    });
-    assert!(matches!(outcome, Ok(TickOutcome::Ran(text)) if text == "done 100000"));
 }

@@ -132,6 +132,16 @@ fn a_tick_is_never_caught_up_past_the_late_limit() {
 }
 
 #[test]
+fn a_random_wait_leaves_half_the_late_limit() {
+    assert!(every(S).start_jitter(S / 2).build().is_ok());
+    let error = every(S).start_jitter(S / 2 + S / 1000).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "start jitter 501 ms is above half the late limit of 1000 ms"
+    );
+}
+
+#[test]
 fn endless_durations_are_errors_and_never_overflow() {
     let max = Duration::MAX;
     for builder in [
