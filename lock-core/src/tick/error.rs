@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::display::Ms;
+use crate::display::{Line, Ms};
 
 /// Why a job cannot be built with these rules. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,33 @@ pub enum TickJobError {
     PeriodNotWhole {
         /// The period given.
         period: Duration,
+    },
+    /// The cron expression cannot be read. (Feature `cron`)
+    #[error(
+        "cron expression \"{}\" cannot be read: {}",
+        Line(expression),
+        Line(reason)
+    )]
+    CronUnreadable {
+        /// The expression given.
+        expression: String,
+        /// Why it cannot.
+        reason: String,
+    },
+    /// The cron expression names a day that does not exist. (Feature `cron`)
+    #[error("cron expression \"{}\" never comes true", Line(expression))]
+    CronNever {
+        /// The expression given.
+        expression: String,
+    },
+    /// There is no such time zone. (Feature `cron`)
+    #[error(
+        "time zone \"{}\" is not one of the IANA's database, such as UTC or Europe/Berlin",
+        Line(time_zone)
+    )]
+    TimeZoneUnknown {
+        /// The name given.
+        time_zone: String,
     },
     /// A claim would be forgotten while another instance can still make it again.
     #[error(

@@ -226,7 +226,7 @@ pub struct TickJobBuilder {
 }
 
 impl TickJobBuilder {
-    fn new(name: String, schedule: Result<Schedule, TickJobError>) -> Self {
+    pub(super) fn new(name: String, schedule: Result<Schedule, TickJobError>) -> Self {
         Self {
             name,
             schedule,

@@ -94,6 +94,8 @@
 //! by other rules`. It cannot see another late limit, nor a schedule without common instants.
 
 mod claim;
+#[cfg(feature = "cron")]
+mod cron;
 mod error;
 mod forever;
 mod instant;

@@ -16,6 +16,8 @@ pub(super) enum Schedule {
     /// The whole multiples of a period.
     Period(Period),
     Function(Arc<Mutex<NextInstant>>),
+    #[cfg(feature = "cron")]
+    Cron(Arc<super::cron::CronSchedule>),
     /// A scheduler hands over one instant after the other.
     Elsewhere,
 }
@@ -39,6 +41,8 @@ impl Schedule {
         match self {
             Self::Period(period) => period.next_after(after),
             Self::Function(next) => ask(&mut *locked(next), after),
+            #[cfg(feature = "cron")]
+            Self::Cron(cron) => cron.next_after(after),
             Self::Elsewhere => None,
         }
     }
@@ -76,6 +80,8 @@ impl fmt::Debug for Schedule {
         match self {
             Self::Period(period) => period.fmt(f),
             Self::Function(_) => f.write_str("Function"),
+            #[cfg(feature = "cron")]
+            Self::Cron(cron) => cron.fmt(f),
             Self::Elsewhere => f.write_str("Elsewhere"),
         }
     }
