@@ -191,6 +191,20 @@ fn instants_of_a_scheduler_are_run_once_in_a_fleet() {
     assert!(stderr(&output).contains("--schedule every so often"));
 }
 
+/// One that says nothing of its plan, and none at all.
+#[cfg(feature = "apalis")]
+#[test]
+fn instants_are_run_once_whichever_scheduler_there_is() {
+    for scheduler in ["tokio-cron-scheduler", "none"] {
+        let args = ["--scheduler", scheduler, "--ticks", "2"];
+        let output = run("job_scheduler", &args);
+        let (text, errors) = (stdout(&output), stderr(&output));
+        let sum = "\n2 instants, 2 run here once, 0 elsewhere, 0 duplicates, 0 missed\n";
+        assert!(text.ends_with(sum), "{scheduler}: {text}{errors}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+}
+
 /// One server is stopped and another killed while four processes run the ticks.
 #[test]
 fn a_minority_of_servers_that_fails_costs_no_tick() {
