@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::clock::{Reading, Watch};
+use self::clock::{Reading, TOLERANCE, Watch};
 use super::claim::TickError;
 use super::instant::Tick;
 use super::job::TickJob;
@@ -120,10 +120,10 @@ impl Ticks {
         if let Some(by) = self.watch.look(now) {
             trace::clock_set_back(self.job.name(), by);
         }
-        // Behind a tick that was returned: the clock was set back.
-        let is_behind = |last: Tick| last.since_epoch() > now.wall && Some(last) > self.start;
-        self.last = self.last.filter(|last| !is_behind(*last));
-        let mut last = self.last.unwrap_or_else(|| self.begin(now.wall));
+        // Where the clock is well behind the last tick, it was set back, and this begins anew.
+        let reached = now.wall.saturating_add(TOLERANCE);
+        let last = self.last.filter(|last| last.since_epoch() <= reached);
+        let mut last = last.unwrap_or_else(|| self.begin(now.wall));
         if !self.is_waiting && self.job.missed() == Missed::Skip {
             last = last.max(Tick::floor(now.wall));
         }

@@ -336,9 +336,9 @@ async fn claims_by_other_rules_are_told_once() {
     let old = every_second().runtime(Settable::ahead_by(100));
     let old = instance(1, &nodes, old, MS, &runs);
     settle().await;
-    let new = every_second().retention(600 * S);
-    let new = instance(2, &nodes, new, MS, &runs);
-    let same = instance(3, &nodes, every_second(), MS, &runs);
+    let later = || every_second().catch_up(Duration::ZERO);
+    let new = instance(2, &nodes, later().retention(600 * S), MS, &runs);
+    let same = instance(3, &nodes, later(), MS, &runs);
     sleep(5 * S).await;
     [old, new, same].iter().for_each(JoinHandle::abort);
     let text = log.text();

@@ -7,7 +7,7 @@ use crate::tick::instant::since_epoch;
 
 /// What two clocks may differ by without one of them having been set: this much, and a hundredth of the
 /// time between two looks.
-const TOLERANCE: Duration = Duration::from_millis(500);
+pub(super) const TOLERANCE: Duration = Duration::from_millis(500);
 
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug)]
