@@ -74,7 +74,7 @@
 //! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
 //!   backends on tokio switch it on. Without it, a [thread](runtime::ThreadRuntime) of this crate
 //!   does that work under any executor.
-//! - `cron`: ticks of [cron expressions](tick::TickJob::cron) with time zones, by the crates `croner` and
+//! - `cron`: ticks of cron expressions with time zones (`TickJob::cron`), by the crates `croner` and
 //!   `chrono-tz`. Off by default.
 //! - `serde`: serde can write and read a [`Lease`]. Off by default.
 

@@ -72,7 +72,28 @@
 //! Whether an instance that comes back runs what another one has run long ago, its claim decides. So
 //! catching up for longer takes a late limit *and* a retention of that length, in all versions of the
 //! program that are live, and nodes that do not forget: a server that restarts empty has forgotten who ran
-//! what.
+//! what. For a nightly job that may run an hour late:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use std::time::SystemTime;
+//! # use lock_core::tick::TickJob;
+//! # fn next_night(after: SystemTime) -> Option<SystemTime> { None }
+//! const HOUR: Duration = Duration::from_secs(60 * 60);
+//! let nightly = TickJob::scheduled("nightly", next_night) // or a cron expression
+//!     .late_limit(HOUR)
+//!     .catch_up(HOUR)
+//!     .retention(2 * HOUR)
+//!     .build()?;
+//! # Ok::<_, lock_core::tick::TickJobError>(())
+//! ```
+//!
+//! # The wall clock
+//!
+//! Ticks go by the wall clock, which may be set. One that was set forward skips what is past the late limit
+//! by then. One that was set back is noticed within a second, with a warning, and ticks go on by the new time;
+//! what has run within its retention does not run again. Daylight saving is no matter of this clock but of a
+//! schedule: `TickJob::cron` (feature `cron`) says what it does then.
 //!
 //! # Changing the rules
 //!
@@ -81,12 +102,12 @@
 //! late limit allows. So the retention goes first:
 //!
 //! - **To a longer late limit, future limit, skew or catch-up**: first deploy the longer retention alone,
-//!   to all instances, and wait for the *old* retention, so that no claim of the old length is left. Then
-//!   deploy the limit. Back: first the limit, then the retention.
+//!   to all instances, and wait for as long as the *new* limits reach back, so that no claim of the old
+//!   length is still needed. Then deploy the limit. Back: first the limit, then the retention.
 //! - **To another period or schedule**: instants that both versions have are run once; instants that only
 //!   one has are run by its instances, while there are any. So some ticks run by the old schedule and some
 //!   by the new one until the deploy is over. Where that does harm, give the job another name and a start
-//!   after the deploy.
+//!   after the deploy. A longer period brings a longer late limit and retention, unless they are set.
 //! - **To another name or prefix**: that is another job. Both run each tick while both versions live.
 //!
 //! An instance that finds a tick claimed sees for how long the claim will last. If its own rules could not
