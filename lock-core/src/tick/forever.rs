@@ -2,9 +2,11 @@
 
 use std::any::Any;
 use std::fmt::Display;
-use std::future::pending;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -87,7 +89,8 @@ impl TickJob {
     }
 
     /// Does what [`run_forever`](Self::run_forever) does until `stop` is ready, for instance a signal to
-    /// the process. A body that runs by then ends first.
+    /// the process. A body that runs by then ends first; a claim is given up, and one that is won and waits
+    /// for the run of an earlier tick loses its tick.
     ///
     /// # Errors
     ///
@@ -114,9 +117,16 @@ impl TickJob {
                 Either::Right((None, _)) => return Ok(()),
                 Either::Right((Some(tick), _)) => tick,
             };
-            let start = || body(tick);
+            let has_begun = AtomicBool::new(false);
+            let start = || {
+                has_begun.store(true, Ordering::Relaxed);
+                body(tick)
+            };
             let run = self.run(locks, tick, async |_| self.run_body(tick, start).await);
-            match run.await {
+            let Some(outcome) = unless_stopped(run, stop.as_mut(), &has_begun).await else {
+                return Ok(());
+            };
+            match outcome {
                 Ok(TickOutcome::Unavailable(AcquireError::ShutDown)) => return Ok(()),
                 Ok(outcome) => self.tell(tick, outcome),
                 // The clock was set back since the tick was found to be due.
@@ -135,12 +145,10 @@ impl TickJob {
     {
         let runtime = self.runtime();
         let begun = runtime.now();
-        let ended = match catch_unwind(AssertUnwindSafe(start)) {
-            Ok(body) => AssertUnwindSafe(body).catch_unwind().await,
-            Err(payload) => Err(payload),
-        };
+        let body = async { start().await.into_error() };
+        let ended = AssertUnwindSafe(body).catch_unwind().await;
         let took = runtime.now().saturating_sub(begun);
-        match ended.map(JobResult::into_error) {
+        match ended {
             Ok(None) => trace::tick_ran(self.name(), tick, took),
             Ok(Some(error)) => trace::job_failed(self.name(), tick, took, &error),
             Err(payload) => self.tell_panic(tick, took, payload),
@@ -168,4 +176,23 @@ impl TickJob {
             }
         }
     }
+}
+
+/// Waits for a run; `None` if it is to stop before its body has begun.
+async fn unless_stopped<T>(
+    run: impl Future<Output = T>,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+    has_begun: &AtomicBool,
+) -> Option<T> {
+    let mut run = pin!(run);
+    poll_fn(|cx| {
+        if let Poll::Ready(outcome) = run.as_mut().poll(cx) {
+            return Poll::Ready(Some(outcome));
+        }
+        if has_begun.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        stop.as_mut().poll(cx).map(|()| None)
+    })
+    .await
 }

@@ -104,6 +104,10 @@ impl Ticks {
     /// # Cancel safety
     ///
     /// A call that is dropped before it is ready has not skipped a tick.
+    ///
+    /// # Panics
+    ///
+    /// Panics only if the function of a [`scheduled`](TickJob::scheduled) job does.
     pub async fn next(&mut self) -> Option<Tick> {
         let runtime = self.runtime.get_or_insert_with(|| self.job.runtime());
         let runtime = Arc::clone(runtime);
