@@ -24,6 +24,7 @@ mod cancel;
 mod faults;
 mod process;
 mod renewal;
+mod schedule;
 mod scope;
 mod shutdown;
 mod stall;
