@@ -7,7 +7,7 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-4}
 
 # All features on tokio, with TLS by ring, which the tests' certificates take anyway. Other libraries for TLS
 # need OpenSSL's headers and minutes of a C compiler.
-features=lock-core/tokio,lock-core/serde,lock-redis-rs/bb8,lock-redis-rs/rustls-ring
+features=lock-core/tokio,lock-core/serde,lock-core/cron,lock-redis-rs/bb8,lock-redis-rs/rustls-ring
 features=$features,lock-fred/unix-sockets,lock-fred/enable-rustls-ring
 features=$features,examples/redis-rs,examples/fred,examples/axum,examples/apalis
 # Not the crate interop: for all that are built with it, it switches TLS of redis on.

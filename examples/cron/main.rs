@@ -8,6 +8,9 @@
 //!   `-p examples --no-default-features --features redis-rs-smol`.
 //! - `... --example cron -- --strategy release-after-run` (or `hold`) shows how a lock alone fails.
 //!
+//! - `... --example cron -- --schedule '*/2 * * * * *'` takes a cron expression, and restarts all instances
+//!   across one of its instants: that one runs late, and once.
+//!
 //! What a service would do is in `instance.rs` and `strategy.rs`; the rest starts the instances and
 //! judges what they did.
 
@@ -71,7 +74,7 @@ async fn start(args: &Args) -> Result<ExitCode, BoxError> {
     let (messages, _running) = if args.nodes.is_empty() {
         tasks::start(&plan, args.instances)?
     } else {
-        processes::start(args, &plan)?
+        processes::start(args, &plan)
     };
     let board = watch(messages, Scoreboard::new(&plan, args.instances), &screen).await;
     let summary = board.summary();

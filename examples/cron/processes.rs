@@ -12,45 +12,48 @@ use crate::instance;
 use crate::nodes;
 use crate::plan::{Me, Plan};
 use crate::report::{Ending, Message, Messages, Report, Teller};
-use crate::rt::{self, Child, ChildStdin, ChildStdout, Command, Tasks};
+use crate::rt::{self, ChildStdout, Command, Tasks};
 
 /// Starts a process for each instance. Dropping the set ends them.
-pub(crate) fn start(args: &Args, plan: &Plan) -> Result<(Messages, Tasks<()>), BoxError> {
+pub(crate) fn start(args: &Args, plan: &Plan) -> (Messages, Tasks<()>) {
     let (teller, messages) = mpsc::unbounded();
     let mut running = Tasks::new();
     for number in 1..=args.instances {
+        let (args, plan, teller) = (args.clone(), plan.clone(), teller.clone());
+        running.spawn(async move {
+            let ending = match live(number, &args, &plan, &teller).await {
+                Ok(()) => Ending::AsPlanned,
+                Err(error) => Ending::TooEarly(error.to_string()),
+            };
+            // If nobody listens any more, the program is about to end.
+            teller.unbounded_send((number, Message::Ended(ending))).ok();
+        });
+    }
+    (messages, running)
+}
+
+/// All lives of an instance, each of them in a process.
+async fn live(number: usize, args: &Args, plan: &Plan, teller: &Teller) -> Result<(), BoxError> {
+    for (life, span) in plan.lives().into_iter().enumerate() {
+        if let Some(start) = span.from {
+            rt::sleep(instance::until(start)).await;
+        }
         let mut child = Command::new(std::env::current_exe()?)
-            .args(args.for_instance(number, plan))
+            .args(args.for_instance(number, life, plan))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let pipes = pipes.ok_or("an instance has no pipes")?;
-        running.spawn(listen(number, child, pipes, teller.clone()));
+        // Until its end, the instance's stdin is open; the end of that tells it to end.
+        let _stdin = child.stdin.take();
+        let stdout = child.stdout.take().ok_or("an instance has no pipes")?;
+        pass_on(number, stdout, teller).await?;
+        let status = rt::end_of(&mut child).await?;
+        if !status.success() {
+            return Err(status.to_string().into());
+        }
     }
-    Ok((messages, running))
-}
-
-/// Passes on what an instance reports, and how it ended.
-async fn listen(
-    number: usize,
-    mut child: Child,
-    (stdin, stdout): (ChildStdin, ChildStdout),
-    teller: Teller,
-) {
-    let ending = match pass_on(number, stdout, &teller).await {
-        Ok(()) => match rt::end_of(&mut child).await {
-            Ok(status) if status.success() => Ending::AsPlanned,
-            Ok(status) => Ending::TooEarly(status.to_string()),
-            Err(error) => Ending::TooEarly(error.to_string()),
-        },
-        Err(error) => Ending::TooEarly(error.to_string()),
-    };
-    // If nobody listens any more, the program is about to end.
-    teller.unbounded_send((number, Message::Ended(ending))).ok();
-    // Until here the instance's stdin was open; its end tells the instance to end.
-    drop(stdin);
+    Ok(())
 }
 
 async fn pass_on(number: usize, stdout: ChildStdout, teller: &Teller) -> Result<(), BoxError> {

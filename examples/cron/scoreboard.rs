@@ -1,11 +1,11 @@
 //! Who ran what, and whether that is right.
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lock_core::tick::Tick;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Schedule};
 use crate::report::{Attempt, Report};
 
 /// Everything the instances have reported.
@@ -43,25 +43,34 @@ pub(crate) struct Summary {
 
 impl Scoreboard {
     pub(crate) fn new(plan: &Plan, instances: usize) -> Self {
-        let row = |index| Row {
-            tick: plan.tick(index),
+        let row = |tick: &Tick| Row {
+            tick: *tick,
             runs: Vec::new(),
             taken: 0,
             too_late: 0,
             unavailable: Vec::new(),
         };
         Self {
-            rows: (0..plan.ticks).map(row).collect(),
+            rows: plan.ticks.iter().map(row).collect(),
             plan: plan.clone(),
             dealt_with: vec![0; instances],
             shown: 0,
         }
     }
 
+    fn ticks(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
     /// When the last tick should be over.
     pub(crate) fn end(&self) -> SystemTime {
+        let takes = match self.plan.schedule {
+            Schedule::Every(period) => period,
+            // An instance that starts late runs it late.
+            Schedule::Cron(_) => Duration::from_secs(10),
+        };
         let end = self.plan.last().system_time();
-        let end = end.and_then(|end| end.checked_add(self.plan.period));
+        let end = end.and_then(|end| end.checked_add(takes));
         end.unwrap_or_else(SystemTime::now)
     }
 
@@ -82,7 +91,7 @@ impl Scoreboard {
 
     /// An instance reports nothing any more.
     pub(crate) fn end_of(&mut self, instance: usize) {
-        self.advance(instance, self.plan.ticks);
+        self.advance(instance, self.ticks());
     }
 
     /// Instances report in the order of the ticks, so one that reports a tick is through with all
@@ -101,7 +110,7 @@ impl Scoreboard {
 
     /// The ticks that were not shown yet.
     pub(crate) fn all_the_rest(&mut self) -> Vec<Row> {
-        self.show_until(self.plan.ticks)
+        self.show_until(self.ticks())
     }
 
     fn show_until(&mut self, end: u64) -> Vec<Row> {
@@ -119,7 +128,7 @@ impl Scoreboard {
     pub(crate) fn summary(&self) -> Summary {
         let runs = |row: &Row| row.runs.len() as u64;
         Summary {
-            ticks: self.plan.ticks,
+            ticks: self.ticks(),
             runs: self.rows.iter().map(runs).sum(),
             duplicates: self
                 .rows
@@ -162,7 +171,8 @@ mod tests {
     fn board() -> Scoreboard {
         let words = ["cron", "--ticks", "3"].map(Into::into);
         let args = args::parse(words).unwrap().unwrap();
-        Scoreboard::new(&Plan::new("job", Tick::from_millis(7_000), &args), 2)
+        let plan = Plan::new("job", Tick::from_millis(6_999), &args).unwrap();
+        Scoreboard::new(&plan, 2)
     }
 
     fn record(board: &mut Scoreboard, instance: usize, tick: u64, attempt: Attempt) {

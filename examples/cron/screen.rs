@@ -1,11 +1,10 @@
 //! What a person sees: a line for each tick and, on a terminal, colours and a progress bar.
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
 use crate::args::Args;
 use crate::clock;
-use crate::plan::Plan;
+use crate::plan::{Plan, Schedule};
 use crate::scoreboard::{Row, Summary};
 
 const GREEN: &str = "32";
@@ -18,7 +17,8 @@ const BAR_WIDTH: u64 = 30;
 #[derive(Debug)]
 pub(crate) struct Screen {
     ticks: u64,
-    period: Duration,
+    /// Whether ticks have milliseconds.
+    has_millis: bool,
     /// Whether a progress bar can be redrawn below the lines.
     bar: bool,
     colours: bool,
@@ -30,8 +30,8 @@ impl Screen {
         let wanted = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            ticks: plan.ticks,
-            period: plan.period,
+            ticks: plan.ticks.len() as u64,
+            has_millis: plan.ticks.iter().any(|tick| tick.as_millis() % 1000 != 0),
             bar: terminal && !dumb,
             colours: terminal && !dumb && wanted("NO_COLOR"),
         }
@@ -45,14 +45,21 @@ impl Screen {
         let clocks =
             (1..=args.instances).map(|n| format!("{:+}", clock::offset(n, args.instances)));
         let clocks: Vec<_> = clocks.collect();
+        let schedule = match &plan.schedule {
+            Schedule::Every(period) => format!("{} ms", period.as_millis()),
+            Schedule::Cron(expression) => format!("\"{expression}\""),
+        };
         println!(
-            "{} ticks of {} ms, {} instances ({kind}), {nodes}.",
-            plan.ticks,
-            plan.period.as_millis(),
-            args.instances,
+            "{} ticks of {schedule}, {} instances ({kind}), {nodes}.",
+            self.ticks, args.instances,
         );
         println!("Their clocks are off by {} ms.", clocks.join(", "));
-        println!("Strategy {}: {}\n", plan.strategy, plan.strategy.explain());
+        println!("Strategy {}: {}", plan.strategy, plan.strategy.explain());
+        if let Some(tick) = plan.restarted_at() {
+            let time = self.time_of_day(tick.as_millis());
+            println!("All instances stop before {time}, and start again after it.");
+        }
+        println!();
         self.progress(0);
     }
 
@@ -137,7 +144,7 @@ impl Screen {
     fn time_of_day(&self, millis: u64) -> String {
         let (seconds, millis) = (millis / 1000, millis % 1000);
         let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-        if self.period.subsec_millis() == 0 {
+        if !self.has_millis {
             format!("{hour:02}:{minute:02}:{second:02} UTC")
         } else {
             format!("{hour:02}:{minute:02}:{second:02}.{millis:03} UTC")

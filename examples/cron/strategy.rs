@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_core::tick::{Tick, TickJob, TickOutcome};
+use lock_core::tick::{Period, Tick, TickJob, TickOutcome};
 use lock_core::{DistributedLock, LockRequest};
 
 use crate::BoxError;
@@ -44,9 +44,10 @@ impl Strategy {
         locks: &dyn DistributedLock,
         job: &TickJob,
         tick: Tick,
-        period: Duration,
     ) -> Result<Attempt, BoxError> {
         let lock = LockRequest::new(job.name());
+        // Only the claims of ticks can do without one.
+        let period = job.period().map_or(Duration::ZERO, Period::as_duration);
         match self {
             Self::Tick => claim_tick(locks, job, tick).await,
             Self::ReleaseAfterRun => lock_and_run(locks, lock.ttl(period), tick).await,
@@ -70,6 +71,8 @@ async fn claim_tick(
         TickOutcome::AlreadyClaimed => Attempt::Taken,
         TickOutcome::TooLate => Attempt::TooLate,
         TickOutcome::Unavailable(cause) => Attempt::Unavailable(cause.to_string()),
+        // Only where runs are kept apart.
+        TickOutcome::Overlaps | TickOutcome::Stopped(_) => Attempt::TooLate,
     })
 }
 

@@ -7,8 +7,8 @@ use crate::clock;
 use crate::instance;
 use crate::nodes;
 use crate::plan::{Me, Plan};
-use crate::report::{Ending, Message, Messages};
-use crate::rt::Tasks;
+use crate::report::{Ending, Message, Messages, Teller};
+use crate::rt::{self, Tasks};
 
 /// Starts a task for each instance. Dropping the set ends them.
 pub(crate) fn start(plan: &Plan, instances: usize) -> Result<(Messages, Tasks<()>), BoxError> {
@@ -16,13 +16,9 @@ pub(crate) fn start(plan: &Plan, instances: usize) -> Result<(Messages, Tasks<()
     let nodes = nodes::in_process();
     let mut tasks = Tasks::new();
     for number in 1..=instances {
-        // Each instance has a lock of its own, as in a process of its own.
-        let locks = nodes::locks(nodes.clone())?;
-        let me = Me::new(number, clock::offset(number, instances));
-        let (plan, teller) = (plan.clone(), teller.clone());
+        let (nodes, plan, teller) = (nodes.clone(), plan.clone(), teller.clone());
         tasks.spawn(async move {
-            let tell = |report| Ok(teller.unbounded_send((number, Message::Report(report)))?);
-            let ending = match instance::run(&*locks, &plan, me, tell).await {
+            let ending = match live(number, instances, &nodes, &plan, &teller).await {
                 Ok(()) => Ending::AsPlanned,
                 Err(error) => Ending::TooEarly(error.to_string()),
             };
@@ -31,4 +27,29 @@ pub(crate) fn start(plan: &Plan, instances: usize) -> Result<(Messages, Tasks<()
         });
     }
     Ok((messages, tasks))
+}
+
+/// All lives of an instance.
+async fn live(
+    number: usize,
+    instances: usize,
+    nodes: &nodes::Nodes,
+    plan: &Plan,
+    teller: &Teller,
+) -> Result<(), BoxError> {
+    for (life, span) in plan.lives().into_iter().enumerate() {
+        if let Some(start) = span.from {
+            rt::sleep(instance::until(start)).await;
+        }
+        // Each has a lock of its own, as in a process of its own.
+        let locks = nodes::locks(nodes.clone())?;
+        let me = Me {
+            number,
+            clock_offset: clock::offset(number, instances),
+            life,
+        };
+        let tell = |report| Ok(teller.unbounded_send((number, Message::Report(report)))?);
+        instance::run(&*locks, plan, me, tell).await?;
+    }
+    Ok(())
 }

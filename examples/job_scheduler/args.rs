@@ -18,9 +18,11 @@ Options:
   --nodes URL,URL,...  Real Redis servers. Default: 5 in-process nodes.
   --instances N        How many instances run in this process (1 to 100, default 4).
   --ticks N            How many instants to run (1 to 100000, default 5).
-  --schedule CRON      The schedule, in UTC, seconds first (default \"* * * * * *\").
-  --instants WHICH     handed-over (default): the scheduler says for when it planned a run.
-                       found: that is found out by the time at which it starts.
+  --schedule CRON      The schedule, in UTC, seconds first (default \"* * * * * *\"). Write days of
+                       the week as names: their numbers differ from scheduler to scheduler.
+  --scheduler NAME     apalis (default): it says for when it planned a run.
+                       tokio-cron-scheduler: that is found out by the time at which it starts one.
+                       none: the locks have a schedule of their own.
   --help               Prints this.
 
 The exit code is 0 if each instant ran exactly once, 1 if not, 2 if the options are wrong.";
@@ -36,14 +38,15 @@ pub(crate) struct Args {
     pub(crate) instances: usize,
     pub(crate) ticks: usize,
     pub(crate) schedule: Schedule,
-    pub(crate) instants: Instants,
+    pub(crate) scheduler: Scheduler,
 }
 
-/// Where the instant that is claimed comes from.
+/// Where the instants come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Instants {
-    HandedOver,
-    Found,
+pub(crate) enum Scheduler {
+    Apalis,
+    TokioCron,
+    None,
 }
 
 /// Reads the command line; `None` asks for help.
@@ -53,7 +56,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<
         instances: 4,
         ticks: 5,
         schedule: Schedule::from_str("* * * * * *")?,
-        instants: Instants::HandedOver,
+        scheduler: Scheduler::Apalis,
     };
     let mut parser = lexopt::Parser::from_iter(words);
     while let Some(arg) = parser.next()? {
@@ -64,7 +67,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<
             }
             Long("ticks") => args.ticks = number(&mut parser, "--ticks", TICKS)?.try_into()?,
             Long("schedule") => args.schedule = schedule(&parser.value()?.string()?)?,
-            Long("instants") => args.instants = parser.value()?.string()?.parse()?,
+            Long("scheduler") => args.scheduler = parser.value()?.string()?.parse()?,
             Long("help") | Short('h') => return Ok(None),
             _ => return Err(arg.unexpected().into()),
         }
@@ -79,14 +82,17 @@ fn schedule(expression: &str) -> Result<Schedule, BoxError> {
     parsed.map_err(|error| format!("--schedule {expression}: {error}").into())
 }
 
-impl FromStr for Instants {
+impl FromStr for Scheduler {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
         match word {
-            "handed-over" => Ok(Self::HandedOver),
-            "found" => Ok(Self::Found),
-            _ => Err(format!("--instants {word}: handed-over or found is needed")),
+            "apalis" => Ok(Self::Apalis),
+            "tokio-cron-scheduler" => Ok(Self::TokioCron),
+            "none" => Ok(Self::None),
+            _ => Err(format!(
+                "--scheduler {word}: apalis, tokio-cron-scheduler or none is needed"
+            )),
         }
     }
 }

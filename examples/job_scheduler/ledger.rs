@@ -32,6 +32,8 @@ impl Report {
             TickOutcome::AlreadyClaimed => Outcome::Claimed,
             TickOutcome::TooLate => Outcome::NotRun("it came too late".to_owned()),
             TickOutcome::Unavailable(cause) => Outcome::NotRun(cause.to_string()),
+            TickOutcome::Overlaps => Outcome::NotRun("an earlier run went on".to_owned()),
+            TickOutcome::Stopped(loss) => Outcome::NotRun(loss.to_string()),
         };
         Self {
             instance,

@@ -20,8 +20,12 @@
 //! job, as its argument. `tokio-cron-scheduler` (0.15) looks at its schedule every half second and
 //! starts a job up to that much late, without saying for when it was planned; what its
 //! `next_tick_for_job` says inside of a job is that instant or the next, as chance will have it. For it, and
-//! for any other that keeps the instant to itself, `planned.rs` finds it again; `--instants found`
-//! shows that.
+//! for any other that keeps the instant to itself, `planned.rs` finds it again: `--scheduler
+//! tokio-cron-scheduler`.
+//!
+//! Neither has a memory of the instant that came due while all instances were down. Where a scheduler is not
+//! needed for something else, `--scheduler none` does without: `TickJob::cron` waits by itself, and catches
+//! that instant up.
 //!
 //! - `instance.rs`: what an instance of a service does. This is the part to copy.
 //! - `planned.rs`: the planned instant, for schedulers that do not hand it over.
@@ -79,7 +83,7 @@ async fn run(args: &Args) -> Result<bool, BoxError> {
         // Each has a lock object of its own, as in a process of its own.
         let locks = nodes::locks(nodes.clone())?;
         let instance = Instance::new(number, locks, args, reporter.clone())?;
-        instances.spawn(instance::run(instance, stopped.clone()));
+        instances.spawn(instance::run(instance, args.scheduler, stopped.clone()));
     }
     drop(reporter);
     println!(

@@ -108,6 +108,19 @@ fn claiming_ticks_runs_each_tick_once() {
     assert!(!text.contains('\x1b') && !text.contains('\r'), "{text}");
 }
 
+/// All instances are down at one of the ticks, and the first that comes back runs it late.
+#[test]
+fn a_cron_schedule_loses_no_tick_to_a_restart_of_all_instances() {
+    let output = run("cron", &["--schedule", "*/2 * * * * *", "--ticks", "3"]);
+    let text = stdout(&output);
+    assert!(text.contains("All instances stop before"), "{text}");
+    assert!(
+        text.ends_with("\n3 ticks, 3 runs, 0 duplicates, 0 missed\n"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
 #[test]
 fn releasing_after_the_run_runs_ticks_twice() {
     let output = run("cron", &["--ticks", "3", "--strategy", "release-after-run"]);
@@ -145,6 +158,10 @@ fn wrong_options_are_explained_before_anything_starts() {
             "--strategy luck: one of tick, release-after-run, hold",
         ),
         (["--nodes", "http://127.0.0.1:1"], "http://127.0.0.1:1"),
+        (
+            ["--schedule", "0 0 30 2 *"],
+            "\"0 0 30 2 *\" never comes true",
+        ),
         (["--nodes", twice], "is listed twice"),
     ] {
         let output = run("cron", &args);
@@ -164,6 +181,7 @@ fn help_names_every_option() {
         "--instances",
         "--ticks",
         "--period",
+        "--schedule",
         "--strategy",
     ] {
         assert!(stdout(&output).contains(option), "{option}");
@@ -187,6 +205,20 @@ fn instants_of_a_scheduler_are_run_once_in_a_fleet() {
     let output = run("job_scheduler", &["--schedule", "every so often"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--schedule every so often"));
+}
+
+/// One that says nothing of its plan, and none at all.
+#[cfg(feature = "apalis")]
+#[test]
+fn instants_are_run_once_whichever_scheduler_there_is() {
+    for scheduler in ["tokio-cron-scheduler", "none"] {
+        let args = ["--scheduler", scheduler, "--ticks", "2"];
+        let output = run("job_scheduler", &args);
+        let (text, errors) = (stdout(&output), stderr(&output));
+        let sum = "\n2 instants, 2 run here once, 0 elsewhere, 0 duplicates, 0 missed\n";
+        assert!(text.ends_with(sum), "{scheduler}: {text}{errors}");
+        assert_eq!(output.status.code(), Some(0));
+    }
 }
 
 /// One server is stopped and another killed while four processes run the ticks.

@@ -16,10 +16,11 @@ mod reminders;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_core::Redlock;
 use lock_testkit::MemoryNode;
-use reminders::{Mailbox, Reminders};
+use reminders::{Counts, Mailbox, Reminders};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,5 +31,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{round:?}: {:?}", mailbox.sent());
     reminders.send_now("Edsger").await?;
     println!("And one more: {:?}", mailbox.sent());
+    let counts = Counts::default();
+    let counting = reminders.count_forever(&counts);
+    // In a service this never ends.
+    tokio::time::timeout(Duration::from_secs(3), counting)
+        .await
+        .ok();
+    println!("Counted each second: {:?}", counts.all());
     Ok(())
 }

@@ -1,11 +1,14 @@
-//! The application: it reminds customers by mail, and no customer twice.
+//! The application: it reminds customers by mail, and no customer twice; and it counts the mails each
+//! second, once, whatever the number of its instances.
 //!
 //! Nothing here knows of Redis or of tests. It takes an `Arc<dyn DistributedLock>`, and whoever makes
 //! it decides what that is: a `Redlock` over servers in `main`, one over `MemoryNode`s in tests.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use lock_core::tick::{Tick, TickJob};
 use lock_core::{AcquireError, DistributedLock, DistributedLockExt, LockRequest, WithLockError};
 
 /// How long others wait if this process crashes while it holds the lock.
@@ -54,6 +57,13 @@ impl Reminders {
         Ok(Round::AllSent)
     }
 
+    /// Notes each second how many mails were sent, on one of the instances, until the lock is shut down.
+    pub(crate) async fn count_forever(&self, counts: &Counts) -> Result<(), Box<dyn Error>> {
+        let job = TickJob::every("count", Duration::from_secs(1)).build()?;
+        let count = async |tick| counts.note(tick, self.mailbox.sent().len());
+        Ok(job.run_forever(&self.locks, count).await?)
+    }
+
     /// Sends one mail at once, after a round that is under way.
     pub(crate) async fn send_now(&self, customer: &str) -> Result<(), WithLockError<()>> {
         let request = LockRequest::new("reminders").ttl(TTL).max_wait(PATIENCE);
@@ -79,5 +89,21 @@ impl Mailbox {
     pub(crate) fn sent(&self) -> Vec<String> {
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         sent.clone()
+    }
+}
+
+/// How many mails were sent by which second.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(Arc<Mutex<Vec<(Tick, usize)>>>);
+
+impl Counts {
+    fn note(&self, tick: Tick, count: usize) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.push((tick, count));
+    }
+
+    pub(crate) fn all(&self) -> Vec<(Tick, usize)> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.clone()
     }
 }

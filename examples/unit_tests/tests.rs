@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_core::tick::Tick;
 use lock_core::{AcquireError, DistributedLockExt, LockRequest, Redlock, WithLockError};
 use lock_testkit::{Fault, MemoryNode};
 use tokio::time::{Instant, sleep};
 
-use crate::reminders::{Mailbox, Reminders, Round};
+use crate::reminders::{Counts, Mailbox, Reminders, Round};
+
+type Count = (Tick, usize);
 
 const CUSTOMERS: [&str; 3] = ["Ada", "Grace", "Edsger"];
 
@@ -208,4 +211,68 @@ async fn after_a_crash_the_lock_is_free_when_its_ttl_is_over() {
     let waited = began.elapsed();
     let about = Duration::from_secs(20)..Duration::from_secs(23);
     assert!(about.contains(&waited), "{waited:?}");
+}
+
+/// Three instances for an hour, and each second is counted once: thousands of claims, in a second or so.
+#[tokio::test(start_paused = true)]
+async fn each_second_of_an_hour_is_counted_once() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let world = world();
+    let counts = Counts::default();
+    let other = || Reminders::new(Arc::new(world.others.clone()), world.mailbox.clone());
+    let (second, third) = (other(), other());
+    let (began, began_really) = (Instant::now(), std::time::Instant::now());
+    let all = async {
+        tokio::join!(
+            world.reminders.count_forever(&counts),
+            second.count_forever(&counts),
+            third.count_forever(&counts),
+        )
+    };
+    let ended = tokio::time::timeout(HOUR, all).await;
+    assert!(ended.is_err(), "they never end: {ended:?}");
+    assert!(began_really.elapsed() < began.elapsed() / 10);
+    let counts = counts.all();
+    // The one before the start is caught up.
+    assert!((3_600..=3_602).contains(&counts.len()), "{}", counts.len());
+    let follows = |one: &Count, next: &Count| one.0.as_millis() + 1_000 == next.0.as_millis();
+    assert!(counts.is_sorted_by(follows), "each second once, in order");
+}
+
+/// What is not run while the nodes are down is lost, and the job goes on by itself.
+#[tokio::test(start_paused = true)]
+async fn counting_goes_on_after_an_outage() {
+    let world = world();
+    let counts = Counts::default();
+    let outage = async {
+        sleep(Duration::from_secs(10)).await;
+        world.break_nodes(2, &Fault::Refuse);
+        sleep(Duration::from_secs(10)).await;
+        world.nodes.iter().for_each(MemoryNode::heal);
+        sleep(Duration::from_secs(10)).await;
+    };
+    tokio::select! {
+        ended = world.reminders.count_forever(&counts) => panic!("it ended: {ended:?}"),
+        () = outage => {}
+    }
+    let counted = counts.all().len();
+    assert!((18..=24).contains(&counted), "{counted}");
+}
+
+/// A deploy: the lock is shut down, which waits for what runs and ends the loop.
+#[tokio::test(start_paused = true)]
+async fn counting_ends_when_the_lock_is_shut_down() {
+    let world = world();
+    let (reminders, counts) = (
+        Reminders::new(Arc::new(world.others.clone()), world.mailbox),
+        Counts::default(),
+    );
+    let counting = reminders.count_forever(&counts);
+    let shutdown = async {
+        sleep(Duration::from_secs(5)).await;
+        world.others.shutdown().await
+    };
+    let (ended, shut_down) = tokio::join!(counting, shutdown);
+    assert!(ended.is_ok() && shut_down.is_ok());
+    assert!(counts.all().len() >= 5);
 }

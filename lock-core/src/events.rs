@@ -288,6 +288,6 @@ pub(crate) fn extended_together(locks: usize, extended: usize, took: Duration) {
 }
 
 /// Microseconds: a lock takes less than a millisecond.
-fn micros(time: Duration) -> u64 {
+pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

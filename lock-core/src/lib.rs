@@ -58,6 +58,11 @@
 //! | warn | `node is the same server as another`: it is not asked any more, since it would vote twice | `node`, `other` |
 //! | warn | `release given up`: too many releases are owed to a node, so a key lives until its ttl ends | `node`, `resource`, `lock` |
 //! | warn | `the name of a node has several addresses`: they must lead to one server | `host`, `addresses` |
+//! | warn | `the wall clock was set back`: ticks go on by the new time | `job`, `by_us` |
+//! | warn | `another instance claims ticks by other rules`: once, see [`tick`](tick#changing-the-rules) | `job`, `tick`, `retention_us`, `left_us` |
+//! | warn | `tick not run`, by [`run_forever`](tick::TickJob::run_forever): an outage, too late, or beside another run | `job`, `tick`, `reason` |
+//! | warn | `job failed`, `job panicked` | `job`, `tick`, `took_us`, `error`, `panic` |
+//! | debug | `tick run`, `tick claimed elsewhere` | `job`, `tick`, `took_us` |
 //! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes` |
 //! | debug | `contended` *, `not acquired` * | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended` *, `not extended` *, by a guard or automatically | `resource`, `lock`, `remaining_us`, `error` |
@@ -78,6 +83,8 @@
 //! - `tokio`: finds tokio's runtime by itself and uses its timers and tasks. Off by default;
 //!   backends on tokio switch it on. Without it, a [thread](runtime::ThreadRuntime) of this crate
 //!   does that work under any executor.
+//! - `cron`: ticks of cron expressions with time zones (`TickJob::cron`), by the crates `croner` and
+//!   `chrono-tz`. Off by default.
 //! - `serde`: serde can write and read a [`Lease`]. Off by default.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

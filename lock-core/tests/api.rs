@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use futures::executor::block_on;
-use lock_core::tick::{Tick, TickClaim, TickJob};
+use lock_core::tick::{TickClaim, TickJob};
 use lock_core::{DistributedLock, DistributedLockExt, LockGuard, RedisNode, Redlock};
 use lock_testkit::MemoryNode;
 
@@ -127,8 +128,11 @@ fn what_is_held_shows_no_token_in_its_debug() {
         assert!(shown.starts_with(start) && shown.len() < 80, "{shown}");
         assert!(!shown.contains(&token), "{shown}");
 
-        let job = TickJob::at_instants("job").build().unwrap();
-        let tick = Tick::at(std::time::SystemTime::now()).unwrap();
+        let job = TickJob::every("job", Duration::from_secs(1))
+            .build()
+            .unwrap();
+        let now = SystemTime::now();
+        let tick = job.period().unwrap().tick_at_or_before(now).unwrap();
         let claim = job.claim(&locks, tick).await.unwrap();
         let TickClaim::Won(claimed) = &claim else {
             panic!("{claim:?}");

@@ -10,7 +10,7 @@ use lock_testkit::{Fault, MemoryNode};
 const MS: Duration = Duration::from_millis(1);
 
 fn job() -> TickJobBuilder {
-    TickJob::at_instants("job")
+    TickJob::at_instants("job").allow_fractions(true)
 }
 
 /// A tick that is due now.
@@ -78,7 +78,8 @@ async fn an_outage_that_ends_within_the_window_is_waited_out() {
 #[tokio::test]
 async fn a_job_whose_name_makes_too_long_a_key_is_the_callers_error() {
     let nodes = MemoryNode::several(3);
-    let job = TickJob::at_instants("x".repeat(70_000)).build().unwrap();
+    let job = TickJob::at_instants("x".repeat(70_000)).allow_fractions(true);
+    let job = job.build().unwrap();
     let error = job.claim(&redlock(&nodes), due()).await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(
@@ -92,7 +93,11 @@ async fn a_job_whose_name_makes_too_long_a_key_is_the_callers_error() {
 /// sleeps.
 #[cfg(feature = "tokio")]
 mod virtual_time {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
     use lock_core::AcquireError;
+    use lock_core::runtime::{BoxFuture, Runtime, ambient};
     use tokio::time::Instant;
 
     use super::*;
@@ -112,7 +117,7 @@ mod virtual_time {
     #[tokio::test(start_paused = true)]
     async fn a_claim_stays_for_its_retention_whether_dropped_or_released() {
         let nodes = MemoryNode::several(3);
-        let job = job().retention(40 * S).build().unwrap();
+        let job = job().retention(60 * S).build().unwrap();
         let locks = redlock(&nodes);
         let first = due();
         for (tick, is_released) in [
@@ -130,7 +135,7 @@ mod virtual_time {
             let key = format!("job:{tick}");
             for node in &nodes {
                 let left = node.pttl(&key);
-                assert!((39_000..=40_000).contains(&left), "{key}: {left}");
+                assert!((59_000..=60_000).contains(&left), "{key}: {left}");
             }
             let again = job.claim(&locks, tick).await.unwrap();
             assert!(matches!(again, TickClaim::AlreadyClaimed), "{again:?}");
@@ -180,5 +185,96 @@ mod virtual_time {
         clean(&nodes).await;
         let claim = job.claim(&locks, tick).await.unwrap();
         assert!(matches!(claim, TickClaim::Won(_)), "{claim:?}");
+    }
+
+    /// Tokio's clock, and how often somebody slept by it.
+    #[derive(Debug)]
+    struct Counting {
+        inner: Arc<dyn Runtime>,
+        sleeps: AtomicUsize,
+    }
+
+    impl Runtime for Counting {
+        fn now(&self) -> Duration {
+            self.inner.now()
+        }
+
+        fn system_time(&self) -> SystemTime {
+            self.inner.system_time()
+        }
+
+        fn random(&self) -> [u8; 16] {
+            self.inner.random()
+        }
+
+        fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+            let sleeps = self.sleeps.fetch_add(1, Ordering::Relaxed);
+            assert!(sleeps < 2_000, "it spins");
+            self.inner.sleep(duration)
+        }
+
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            self.inner.spawn(task);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ticks_come_by_a_paused_clock_without_spinning() {
+        let runtime = Arc::new(Counting {
+            inner: ambient(),
+            sleeps: AtomicUsize::new(0),
+        });
+        let job = TickJob::every("job", S).runtime(runtime.clone());
+        let mut ticks = job.build().unwrap().ticks().unwrap();
+        let first = ticks.next().await.unwrap();
+        let begun = Instant::now();
+        for number in 1..=600 {
+            let tick = ticks.next().await.unwrap();
+            assert_eq!(tick.as_millis(), first.as_millis() + number * 1_000);
+        }
+        let took = begun.elapsed();
+        assert!((599 * S..601 * S).contains(&took), "{took:?}");
+        // One for each tick, and another where the timer's milliseconds end before the tick.
+        let sleeps = runtime.sleeps.load(Ordering::Relaxed);
+        assert!(sleeps <= 1_200, "{sleeps}");
+    }
+
+    /// Case C65: whoever is there before the tick ends, and others begin after it.
+    #[tokio::test(start_paused = true)]
+    async fn a_tick_that_falls_into_a_restart_of_all_instances_runs_once() {
+        let nodes = MemoryNode::several(3);
+        let job = TickJob::every("daily", 10 * S).build().unwrap();
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let instance = || {
+            let (job, locks, ran) = (job.clone(), redlock(&nodes), Arc::clone(&ran));
+            tokio::spawn(async move {
+                let mut ticks = job.ticks().unwrap();
+                while let Some(tick) = ticks.next().await {
+                    let note = async |_: &_| ran.lock().unwrap().push(tick.as_millis());
+                    let _outcome = job.run(&locks, tick, note).await.unwrap();
+                }
+            })
+        };
+        let period = job.period().unwrap();
+        let restarted_at = period.tick_after(ambient().system_time() + 15 * S).unwrap();
+        let until = |tick: Tick| {
+            let left = tick
+                .system_time()
+                .unwrap()
+                .duration_since(ambient().system_time());
+            left.unwrap()
+        };
+        let first = [instance(), instance()];
+        tokio::time::sleep(until(restarted_at) - S).await;
+        first.iter().for_each(tokio::task::JoinHandle::abort);
+        tokio::time::sleep(2 * S).await;
+        let second = [instance(), instance()];
+        tokio::time::sleep(20 * S).await;
+        second.iter().for_each(tokio::task::JoinHandle::abort);
+        let ran = ran.lock().unwrap();
+        let around = restarted_at.as_millis();
+        let expected = (0..4).map(|tick| around - 10_000 + tick * 10_000);
+        let late = ran.iter().copied().filter(|tick| *tick >= around - 10_000);
+        assert_eq!(late.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::stream::{BoxStream, StreamExt};
 use smol::Timer;
 use smol::io::{AsyncBufReadExt, BufReader};
-pub(crate) use smol::process::{Child, ChildStdin, ChildStdout, Command};
+pub(crate) use smol::process::{Child, ChildStdout, Command};
 
 pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
     Ok(smol::block_on(future))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use tokio::io::{AsyncBufReadExt, BufReader};
-pub(crate) use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+pub(crate) use tokio::process::{Child, ChildStdout, Command};
 pub(crate) use tokio::task::JoinSet as Tasks;
 pub(crate) use tokio::time::sleep;
 

@@ -29,28 +29,12 @@ pub enum TickClaim {
     Unavailable(AcquireError),
 }
 
-/// The outcome of a [run](TickJob::run).
-#[derive(Debug)]
-#[must_use = "a job that did not run should at least be noticed"]
-pub enum TickOutcome<T> {
-    /// This instance claimed the tick and ran the job, which returned this value.
-    Ran(T),
-    /// Another instance has claimed the tick.
-    AlreadyClaimed,
-    /// The late limit has passed, and the job did not run here. It is not known whether another
-    /// instance ran the tick.
-    TooLate,
-    /// Until the late limit it could not be found out whether the tick was free, so the job did not
-    /// run here.
-    Unavailable(AcquireError),
-}
-
 /// A tick that this instance has claimed.
 ///
 /// Dropping it does not release the tick: the claim is remembered for the job's retention.
 pub struct ClaimedTick {
     tick: Tick,
-    guard: LockGuard,
+    pub(super) guard: LockGuard,
 }
 
 impl ClaimedTick {
@@ -93,9 +77,21 @@ pub enum TickError {
         /// The job's period.
         period: Period,
     },
-    /// The job has no period, so there are no ticks to wait for.
-    #[error("job {job} has no period, its instants come from a scheduler")]
-    NoPeriod {
+    /// The instant has a fraction of a second, which is most often that of the start of this instance:
+    /// every instance would claim an instant of its own, and all of them would run. See
+    /// [`TickJobBuilder::allow_fractions`](super::TickJobBuilder::allow_fractions).
+    #[error(
+        "tick {tick} is not a whole second but {} past one: if each instance has a fraction of its own, \
+         each claims another instant and all of them run; allow_fractions(true) allows it",
+        Ms(tick.fraction())
+    )]
+    NotAWholeSecond {
+        /// The tick.
+        tick: Tick,
+    },
+    /// The job has no schedule of its own, so there are no ticks to wait for.
+    #[error("job {job} has no schedule, its instants come from a scheduler")]
+    NoSchedule {
         /// The job's name, which may be cut.
         job: String,
     },
@@ -133,51 +129,29 @@ impl TickJob {
             return Ok(TickClaim::TooLate);
         };
         let answer = locks.acquire(&request).await;
+        if let Err(AcquireError::Contended(contended)) = &answer
+            && let Some(left) = contended.holder_ttl
+        {
+            self.tell_of_other_rules(tick, left, since_epoch(runtime.system_time()));
+        }
         judge(tick, answer, self.window(tick, &*runtime))
     }
 
-    /// Claims a tick, as [`claim`](Self::claim) does, and runs `body` if the claim is won.
-    ///
-    /// The body may take as long as it likes. If it panics or its process crashes, the tick is
-    /// lost: no instance runs it again.
-    ///
-    /// # Errors
-    ///
-    /// [`TickError`] for a tick that should not have been asked for. The body did not run.
-    ///
-    /// # Cancel safety
-    ///
-    /// A call that is dropped before the body has begun gives up the claim. Dropping it later also
-    /// drops the body, at its current `await`, and the tick is lost.
-    pub async fn run<L, T>(
-        &self,
-        locks: &L,
-        tick: Tick,
-        body: impl AsyncFnOnce(&ClaimedTick) -> T,
-    ) -> Result<TickOutcome<T>, TickError>
-    where
-        L: DistributedLock + ?Sized,
-    {
-        Ok(match self.claim(locks, tick).await? {
-            TickClaim::Won(claimed) => {
-                let _scope = claimed.guard.scope();
-                TickOutcome::Ran(body(&claimed).await)
-            }
-            TickClaim::AlreadyClaimed => TickOutcome::AlreadyClaimed,
-            TickClaim::TooLate => TickOutcome::TooLate,
-            TickClaim::Unavailable(cause) => TickOutcome::Unavailable(cause),
-        })
-    }
-
-    fn window(&self, tick: Tick, runtime: &dyn Runtime) -> Window {
+    pub(super) fn window(&self, tick: Tick, runtime: &dyn Runtime) -> Window {
         let now = since_epoch(runtime.system_time());
         window(tick, now, self.late_limit(), self.future_limit())
     }
 
     /// Returns what to ask of the lock, or `None` if it is too late.
     fn request(&self, tick: Tick, window: Window) -> Result<Option<LockRequest>, TickError> {
-        if let Some(period) = self.period().filter(|period| !period.contains(tick)) {
-            return Err(TickError::NotOfThePeriod { tick, period });
+        match self.period() {
+            Some(period) if !period.contains(tick) => {
+                return Err(TickError::NotOfThePeriod { tick, period });
+            }
+            None if !tick.fraction().is_zero() && !self.allows_fractions() => {
+                return Err(TickError::NotAWholeSecond { tick });
+            }
+            _ => {}
         }
         match window {
             Window::Ahead { by } => Err(TickError::TooFarInFuture {

@@ -20,7 +20,9 @@ use crate::runtime::{BoxFuture, Runtime};
 pub(super) struct FakeClock {
     /// Since the epoch.
     wall: Mutex<Duration>,
+    monotonic: Mutex<Duration>,
     sleeps: Mutex<Vec<Duration>>,
+    random: Mutex<u32>,
     /// Where the next sleeps leave the clock. Without a script they end in time.
     wakes: Mutex<VecDeque<Duration>>,
 }
@@ -32,8 +34,25 @@ impl FakeClock {
         Arc::new(clock)
     }
 
+    /// So much time passes; if the clock shows more already, it is set back.
     pub(super) fn set(&self, millis: u64) {
+        let to = Duration::from_millis(millis);
+        let passed = to.saturating_sub(self.wall());
+        *self.monotonic.lock().unwrap() += passed;
+        *self.wall.lock().unwrap() = to;
+    }
+
+    /// The wall clock is set, and no time passes.
+    pub(super) fn jump(&self, millis: u64) {
         *self.wall.lock().unwrap() = Duration::from_millis(millis);
+    }
+
+    pub(super) fn set_random(&self, random: u32) {
+        *self.random.lock().unwrap() = random;
+    }
+
+    fn wall(&self) -> Duration {
+        *self.wall.lock().unwrap()
     }
 
     pub(super) fn wake_at(&self, millis: u64) {
@@ -48,22 +67,26 @@ impl FakeClock {
 
 impl Runtime for FakeClock {
     fn now(&self) -> Duration {
-        *self.wall.lock().unwrap()
+        *self.monotonic.lock().unwrap()
     }
 
     fn system_time(&self) -> SystemTime {
-        UNIX_EPOCH + self.now()
+        UNIX_EPOCH + self.wall()
     }
 
     fn random(&self) -> [u8; 16] {
-        [0; 16]
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.random.lock().unwrap().to_le_bytes());
+        bytes
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         self.sleeps.lock().unwrap().push(duration);
         let mut wall = self.wall.lock().unwrap();
         let scripted = self.wakes.lock().unwrap().pop_front();
-        *wall = scripted.unwrap_or(*wall + duration);
+        let wakes = scripted.unwrap_or(*wall + duration);
+        *self.monotonic.lock().unwrap() += wakes.saturating_sub(*wall).min(duration);
+        *wall = wakes;
         Box::pin(std::future::ready(()))
     }
 

@@ -60,6 +60,30 @@ impl Tick {
         Duration::from_millis(self.0)
     }
 
+    /// The last millisecond that is not later than this time since the epoch.
+    pub(super) fn floor(since_epoch: Duration) -> Self {
+        Self(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The last millisecond before this time since the epoch, or the epoch.
+    pub(super) fn before(since_epoch: Duration) -> Self {
+        let millis = since_epoch.as_nanos().div_ceil(1_000_000);
+        Self(u64::try_from(millis).unwrap_or(u64::MAX)).minus_milli()
+    }
+
+    pub(super) const fn minus_milli(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    pub(super) fn plus_milli(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self)
+    }
+
+    /// Returns what the tick has beyond a whole second.
+    pub(super) const fn fraction(self) -> Duration {
+        Duration::from_millis(self.0 % 1000)
+    }
+
     /// The tick as an instant, or `None` if it is further away than the platform can express.
     #[must_use]
     pub fn system_time(self) -> Option<SystemTime> {
@@ -144,6 +168,16 @@ mod tests {
         let furthest = Tick::from_millis(u64::MAX);
         let instant = furthest.system_time().unwrap_or(UNIX_EPOCH);
         assert!(Tick::at(instant).unwrap() <= furthest);
+    }
+
+    #[test]
+    fn the_milliseconds_around_a_time_count_its_fractions() {
+        for (micros, before, floor) in [(0, 0, 0), (1, 0, 0), (1_000, 0, 1), (1_001, 1, 1)] {
+            let time = Duration::from_micros(micros);
+            assert_eq!(Tick::before(time), Tick(before), "{micros}");
+            assert_eq!(Tick::floor(time), Tick(floor), "{micros}");
+        }
+        assert_eq!(Tick::floor(Duration::MAX), Tick(u64::MAX));
     }
 
     #[test]

@@ -1,10 +1,16 @@
 //! A job's name and its rules.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
 
+use super::claim::TickError;
 use super::error::TickJobError;
+use super::instant::Tick;
 use super::period::Period;
+use super::schedule::Schedule;
+use super::ticks::Missed;
+use crate::display::Name;
 use crate::error::InvalidInput;
 use crate::runtime::{self, Runtime};
 use crate::ttl::Ttl;
@@ -12,7 +18,9 @@ use crate::ttl::Ttl;
 const LATE_LIMIT_WITHOUT_PERIOD: Duration = Duration::from_secs(10);
 const FUTURE_LIMIT: Duration = Duration::from_secs(5);
 const ALLOWED_SKEW: Duration = Duration::from_secs(5);
-const SHORTEST_DEFAULT_RETENTION: Duration = Duration::from_secs(60);
+const LONGEST_DEFAULT_CATCH_UP: Duration = Duration::from_secs(30);
+/// An instance that replaces another one must find the claims of the ticks that it catches up.
+const SHORTEST_RETENTION: Duration = Duration::from_secs(60);
 const RETENTION_IN_PERIODS: u32 = 10;
 
 /// A job whose ticks run at most once each, and the rules for claiming them. The
@@ -32,7 +40,7 @@ const RETENTION_IN_PERIODS: u32 = 10;
 /// let job = TickJob::every("reports", Duration::from_millis(100))
 ///     .late_limit(Duration::from_secs(5))
 ///     .build()?;
-/// let tick = job.ticks()?.next().await;
+/// let tick = job.ticks()?.next().await.ok_or("no more ticks")?;
 ///
 /// let mine = Redlock::new(nodes.clone())?;
 /// let outcome = job.run(&mine, tick, async |_| "sent").await?;
@@ -48,25 +56,60 @@ const RETENTION_IN_PERIODS: u32 = 10;
 #[derive(Clone, Debug)]
 pub struct TickJob {
     name: Arc<str>,
-    period: Option<Period>,
+    schedule: Schedule,
+    allow_fractions: bool,
+    catch_up: Duration,
+    missed: Missed,
+    no_overlap: bool,
+    start_jitter: Duration,
     late_limit: Duration,
     future_limit: Duration,
     allowed_skew: Duration,
     retention: Ttl,
     runtime: Option<Arc<dyn Runtime>>,
+    /// Whether it was told that another instance goes by other rules.
+    pub(super) has_told: Arc<AtomicBool>,
 }
 
 impl TickJob {
     /// A job whose ticks are the whole multiples of a period since the Unix epoch. The period is a
     /// whole number of milliseconds, at least one, at most 365 days.
     pub fn every(name: impl Into<String>, period: Duration) -> TickJobBuilder {
-        TickJobBuilder::new(name.into(), Some(period))
+        TickJobBuilder::new(name.into(), Period::new(period).map(Schedule::Period))
     }
 
-    /// A job whose instants come from a scheduler, for example from a cron expression: see
-    /// [`Tick::at`](super::Tick::at).
+    /// A job whose instants come from a scheduler, one by one: see [`Tick::at`](super::Tick::at). They
+    /// are whole seconds, unless [`allow_fractions`](TickJobBuilder::allow_fractions) is on.
     pub fn at_instants(name: impl Into<String>) -> TickJobBuilder {
-        TickJobBuilder::new(name.into(), None)
+        TickJobBuilder::new(name.into(), Ok(Schedule::Elsewhere))
+    }
+
+    /// A job whose ticks a function tells: it returns the first instant after the one that it is given, or
+    /// `None` if there are no more. It must answer all instances alike, whenever it is asked, so it goes by
+    /// its argument and never by the time that it is now. Its instants are whole seconds, unless
+    /// [`allow_fractions`](TickJobBuilder::allow_fractions) is on.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    /// use lock_core::tick::{Tick, TickJob};
+    ///
+    /// /// A quarter past each hour.
+    /// fn quarter_past(after: SystemTime) -> Option<SystemTime> {
+    ///     let after = after.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    ///     let hours = (after + 45 * 60) / 3600;
+    ///     Some(UNIX_EPOCH + Duration::from_secs(hours * 3600 + 15 * 60))
+    /// }
+    ///
+    /// let job = TickJob::scheduled("report", quarter_past).build()?;
+    /// let first = job.tick_after(Tick::from_millis(0))?;
+    /// assert_eq!(first, Some(Tick::from_millis(15 * 60 * 1000)));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scheduled(
+        name: impl Into<String>,
+        next: impl FnMut(SystemTime) -> Option<SystemTime> + Send + 'static,
+    ) -> TickJobBuilder {
+        TickJobBuilder::new(name.into(), Ok(Schedule::function(next)))
     }
 
     /// The job's name.
@@ -78,7 +121,60 @@ impl TickJob {
     /// The period, if the job has one.
     #[must_use]
     pub fn period(&self) -> Option<Period> {
-        self.period
+        self.schedule.period()
+    }
+
+    /// Returns the first tick of the job's schedule after this one, or `None` if there are no more.
+    ///
+    /// # Errors
+    ///
+    /// [`TickError::NoSchedule`].
+    pub fn tick_after(&self, tick: Tick) -> Result<Option<Tick>, TickError> {
+        self.has_schedule()?;
+        Ok(self.schedule.next_after(tick))
+    }
+
+    pub(super) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    pub(super) fn has_schedule(&self) -> Result<(), TickError> {
+        match self.schedule {
+            Schedule::Elsewhere => Err(TickError::NoSchedule {
+                job: Name(self.name.as_bytes()).to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether instants from a scheduler may have a fraction of a second.
+    #[must_use]
+    pub fn allows_fractions(&self) -> bool {
+        self.allow_fractions
+    }
+
+    /// How old a tick may be with which [`ticks`](Self::ticks) begins.
+    #[must_use]
+    pub fn catch_up(&self) -> Duration {
+        self.catch_up
+    }
+
+    /// What becomes of ticks that came due while nobody waited for them.
+    #[must_use]
+    pub fn missed(&self) -> Missed {
+        self.missed
+    }
+
+    /// Returns whether runs of different ticks are kept apart.
+    #[must_use]
+    pub fn has_no_overlap(&self) -> bool {
+        self.no_overlap
+    }
+
+    /// The longest random wait before a claim.
+    #[must_use]
+    pub fn start_jitter(&self) -> Duration {
+        self.start_jitter
     }
 
     /// How long after its nominal instant a tick may still be claimed.
@@ -116,7 +212,12 @@ impl TickJob {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TickJobBuilder {
     name: String,
-    period: Option<Duration>,
+    schedule: Result<Schedule, TickJobError>,
+    allow_fractions: bool,
+    catch_up: Option<Duration>,
+    missed: Missed,
+    no_overlap: bool,
+    start_jitter: Duration,
     late_limit: Option<Duration>,
     future_limit: Duration,
     allowed_skew: Duration,
@@ -125,16 +226,66 @@ pub struct TickJobBuilder {
 }
 
 impl TickJobBuilder {
-    fn new(name: String, period: Option<Duration>) -> Self {
+    pub(super) fn new(name: String, schedule: Result<Schedule, TickJobError>) -> Self {
         Self {
             name,
-            period,
+            schedule,
+            allow_fractions: false,
+            catch_up: None,
+            missed: Missed::default(),
+            no_overlap: false,
+            start_jitter: Duration::ZERO,
             late_limit: None,
             future_limit: FUTURE_LIMIT,
             allowed_skew: ALLOWED_SKEW,
             retention: None,
             runtime: None,
         }
+    }
+
+    /// Whether instants from a scheduler may have a fraction of a second. Most that have one were
+    /// counted from the start of an instance rather than taken from a schedule: then each instance claims
+    /// instants of its own, and all of them run. So allow it only if all instances get the same
+    /// fraction. Defaults to off: such an instant is refused. A period has no use for it.
+    pub fn allow_fractions(mut self, allow: bool) -> Self {
+        self.allow_fractions = allow;
+        self
+    }
+
+    /// How old a tick may be with which [`ticks`](TickJob::ticks) begins: at most the late limit. The
+    /// tick that comes due while all instances are being restarted then runs late rather than never; and
+    /// the first start of a job does not run a tick of yesterday. Zero begins with the next tick. Defaults
+    /// to the late limit, but at most 30 s.
+    pub fn catch_up(mut self, catch_up: Duration) -> Self {
+        self.catch_up = Some(catch_up);
+        self
+    }
+
+    /// What becomes of ticks that came due while nobody waited for them. Defaults to
+    /// [`Missed::RunLatest`].
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Keeps the runs of different ticks apart, on whatever instance, where a run may be longer than a
+    /// period: a run holds a lock on the job's name besides, which is extended for as long as it takes. A
+    /// tick whose claim is won waits for the run of an earlier one, until its late limit; then it is not run
+    /// ([`TickOutcome::Overlaps`](super::TickOutcome::Overlaps)). If that lock is lost, the body is dropped
+    /// at its next `await`. This concerns [`run`](TickJob::run) and [`run_forever`](TickJob::run_forever).
+    /// Defaults to off.
+    pub fn no_overlap(mut self, no_overlap: bool) -> Self {
+        self.no_overlap = no_overlap;
+        self
+    }
+
+    /// Waits for a random time, up to this long, before a tick is claimed: at most half the late limit.
+    /// Without it the instance with the fastest clock wins every claim and does all the work; with it they
+    /// take turns, if it is longer than their clocks are apart. It also spreads many jobs of one instant.
+    /// This concerns [`run`](TickJob::run) and [`run_forever`](TickJob::run_forever). Defaults to zero.
+    pub fn start_jitter(mut self, jitter: Duration) -> Self {
+        self.start_jitter = jitter;
+        self
     }
 
     /// How long after its nominal instant a tick may still be claimed. After that it is too late,
@@ -159,9 +310,12 @@ impl TickJobBuilder {
         self
     }
 
-    /// How long a claim is remembered: at least the late limit, the future limit and twice the
-    /// allowed skew together, at most 365 days; fractions of a millisecond are cut off. Defaults to
-    /// ten periods, but at least 60 s and at most 365 days.
+    /// How long a claim is remembered: at least 60 s, and at least the late limit, the future limit and
+    /// twice the allowed skew together; at most 365 days. Fractions of a millisecond are cut off. Defaults
+    /// to ten periods, but at least 60 s and at most 365 days.
+    ///
+    /// Where versions of a program with different rules run side by side, the claims of each must last
+    /// for the others too: see [the module](super#changing-the-rules).
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
         self
@@ -184,21 +338,42 @@ impl TickJobBuilder {
         if self.name.is_empty() {
             return Err(TickJobError::NameEmpty);
         }
-        let period = self.period.map(Period::new).transpose()?;
+        let schedule = self.schedule.clone()?;
+        let period = schedule.period();
         let late_limit = self.late_limit.unwrap_or(match period {
             Some(period) => period.as_duration(),
             None => LATE_LIMIT_WITHOUT_PERIOD,
         });
+        let default = late_limit.min(LONGEST_DEFAULT_CATCH_UP);
+        let catch_up = self.catch_up.unwrap_or(default);
+        if catch_up > late_limit {
+            return Err(TickJobError::CatchUpTooLong {
+                catch_up,
+                late_limit,
+            });
+        }
+        if self.start_jitter > late_limit / 2 {
+            return Err(TickJobError::StartJitterTooLong {
+                jitter: self.start_jitter,
+                late_limit,
+            });
+        }
         let retention = self.retention.unwrap_or_else(|| default_retention(period));
         let retention = self.check_retention(retention, late_limit)?;
         Ok(TickJob {
             name: self.name.into(),
-            period,
+            schedule,
+            allow_fractions: self.allow_fractions,
+            catch_up,
+            missed: self.missed,
+            no_overlap: self.no_overlap,
+            start_jitter: self.start_jitter,
             late_limit,
             future_limit: self.future_limit,
             allowed_skew: self.allowed_skew,
             retention,
             runtime: self.runtime,
+            has_told: Arc::default(),
         })
     }
 
@@ -212,18 +387,22 @@ impl TickJobBuilder {
             .saturating_add(self.allowed_skew.saturating_mul(2));
         let too_short = TickJobError::RetentionTooShort {
             retention,
-            minimum: minimum.max(Ttl::MIN.as_duration()),
+            minimum,
             late_limit,
             future_limit: self.future_limit,
             allowed_skew: self.allowed_skew,
         };
         match Ttl::new(retention) {
-            // Servers count whole milliseconds, so those must be enough.
-            Ok(ttl) if ttl.as_duration() >= minimum => Ok(ttl),
             Err(InvalidInput::TtlTooLong { .. }) => {
                 Err(TickJobError::RetentionTooLong { retention })
             }
-            _ => Err(too_short),
+            // Servers count whole milliseconds, so those must be enough.
+            Ok(ttl) if ttl.as_duration() >= minimum.max(SHORTEST_RETENTION) => Ok(ttl),
+            Ok(ttl) if ttl.as_duration() < minimum => Err(too_short),
+            _ => Err(TickJobError::RetentionBelowFloor {
+                retention,
+                minimum: SHORTEST_RETENTION,
+            }),
         }
     }
 }
@@ -232,9 +411,7 @@ fn default_retention(period: Option<Period>) -> Duration {
     let periods = period.map_or(Duration::ZERO, |period| {
         period.as_duration().saturating_mul(RETENTION_IN_PERIODS)
     });
-    periods
-        .max(SHORTEST_DEFAULT_RETENTION)
-        .min(Ttl::MAX.as_duration())
+    periods.max(SHORTEST_RETENTION).min(Ttl::MAX.as_duration())
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use super::error::TickJobError;
 use super::instant::{InvalidTick, Tick};
 use crate::ttl::Ttl;
 
-const NANOS_PER_MILLI: u128 = 1_000_000;
-
 /// A fixed period. Its ticks are its whole multiples since the Unix epoch, so that instances agree on
 /// them without talking to each other.
 ///
@@ -88,15 +86,6 @@ impl Period {
         let next = self.floor(at).as_millis().checked_add(self.0)?;
         Some(Tick::from_millis(next))
     }
-
-    /// Returns the first tick that is not earlier than this time since the epoch, or `None` at the end
-    /// of time.
-    pub(super) fn ceil(self, since_epoch: Duration) -> Option<Tick> {
-        let period = u128::from(self.0) * NANOS_PER_MILLI;
-        let index = since_epoch.as_nanos().div_ceil(period);
-        let millis = index.checked_mul(u128::from(self.0))?;
-        u64::try_from(millis).ok().map(Tick::from_millis)
-    }
 }
 
 impl fmt::Debug for Period {
@@ -168,16 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn the_tick_not_before_an_instant_counts_fractions_of_a_millisecond() {
-        let ceil = |micros| period(10).ceil(Duration::from_micros(micros));
-        let tick = |millis| Some(Tick::from_millis(millis));
-        assert_eq!(ceil(0), tick(0));
-        assert_eq!(ceil(1), tick(10));
-        assert_eq!(ceil(10_000), tick(10));
-        assert_eq!(ceil(10_001), tick(20));
-    }
-
-    #[test]
     fn the_ends_of_time_do_not_panic() {
         let before = UNIX_EPOCH - Duration::from_millis(1);
         assert!(matches!(
@@ -186,6 +165,5 @@ mod tests {
         ));
         let last = Tick::from_millis(u64::MAX);
         assert_eq!(period(10).next_after(last), None);
-        assert_eq!(period(1).ceil(Duration::MAX), None);
     }
 }

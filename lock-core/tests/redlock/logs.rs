@@ -13,7 +13,7 @@ use crate::support::*;
 
 /// Collects what is written.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -36,7 +36,7 @@ impl<'a> MakeWriter<'a> for Log {
 
 impl Log {
     /// Everything that this thread logs from now on, in lines.
-    fn start(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(crate) fn start(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
         // With one subscriber alone, tracing asks the thread that first comes to a line whether
         // anybody listens there, and keeps to its answer for all threads. With two it asks both.
         static SECOND: LazyLock<tracing::Dispatch> =
@@ -52,11 +52,11 @@ impl Log {
         (log, tracing::subscriber::set_default(subscriber))
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         self.text().matches(what).count()
     }
 }

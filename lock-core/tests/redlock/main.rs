@@ -21,6 +21,7 @@ mod pauses;
 mod release;
 mod renewal;
 mod runtimes;
+mod schedules;
 mod scripts;
 mod several;
 mod shutdown;

@@ -25,6 +25,7 @@ mod faults;
 mod latency;
 mod process;
 mod renewal;
+mod schedule;
 mod scope;
 mod shutdown;
 mod stall;

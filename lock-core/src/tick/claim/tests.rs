@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -7,6 +6,7 @@ use futures::executor::block_on;
 use super::*;
 use crate::custom::MaxWait;
 use crate::error::{InvalidInput, TooSlow, Unavailable};
+use crate::tick::TickJobBuilder;
 use crate::tick::fake::{Answer, FakeClock, FakeLock};
 
 const TICK: Tick = Tick::from_millis(100_000);
@@ -92,11 +92,28 @@ fn a_tick_between_the_ticks_of_the_period_is_the_callers_error() {
         "tick 100300 is not a multiple of the job's period of 1000 ms"
     );
     assert_eq!(locks.requests(), []);
+}
 
-    let instants = TickJob::at_instants("reports").runtime(clock).build();
-    let locks = FakeLock::answering([Answer::Granted]);
-    let claim = block_on(instants.unwrap().claim(&locks, now));
-    assert!(matches!(claim, Ok(TickClaim::Won(_))));
+/// What one cron library made of `*/2 * * * * *`: each instance had the fraction of its own start.
+#[test]
+fn an_instant_with_a_fraction_of_a_second_is_refused_unless_told_otherwise() {
+    let instants = TickJob::at_instants("reports").runtime(FakeClock::at(100_300));
+    let claim = |instants: TickJobBuilder, millis| {
+        let locks = FakeLock::answering([Answer::Granted]);
+        let claim = block_on((instants.build().unwrap()).claim(&locks, Tick::from_millis(millis)));
+        (claim, locks.requests().len())
+    };
+    let (refused, asked) = claim(instants.clone(), 100_300);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "tick 100300 is not a whole second but 300 ms past one: if each instance has a fraction of its \
+         own, each claims another instant and all of them run; allow_fractions(true) allows it"
+    );
+    assert_eq!(asked, 0);
+    let (whole, _) = claim(instants.clone(), 100_000);
+    assert!(matches!(whole, Ok(TickClaim::Won(_))));
+    let (allowed, _) = claim(instants.allow_fractions(true), 100_300);
+    assert!(matches!(allowed, Ok(TickClaim::Won(_))));
 }
 
 #[test]
@@ -151,57 +168,4 @@ fn an_answer_after_the_window_has_closed_still_says_what_it_says() {
     let failed = Err(AcquireError::Unavailable(Unavailable::default()));
     let claim = judge(TICK, failed, after).unwrap();
     assert!(matches!(claim, TickClaim::Unavailable(_)), "{claim:?}");
-}
-
-#[test]
-fn a_run_holds_its_claim_until_the_body_has_ended() {
-    let locks = FakeLock::answering([Answer::Granted]);
-    let job = job(&FakeClock::at(100_000));
-    let outcome = block_on(job.run(&locks, TICK, async |claimed| {
-        assert_eq!(locks.releases(), 0);
-        claimed.tick()
-    }));
-    assert!(matches!(outcome, Ok(TickOutcome::Ran(TICK))), "{outcome:?}");
-    assert_eq!(locks.releases(), 1);
-}
-
-#[test]
-fn a_run_that_won_no_claim_does_not_run_and_says_why() {
-    let ran = AtomicBool::new(false);
-    let run = |now, locks: FakeLock| {
-        let job = job(&FakeClock::at(now));
-        block_on(job.run(&locks, TICK, async |_| ran.store(true, Ordering::SeqCst)))
-    };
-    let outage = AcquireError::Unavailable(Unavailable::default());
-    let claimed = run(100_000, FakeLock::held_by(Some("theirs")));
-    assert!(matches!(claimed, Ok(TickOutcome::AlreadyClaimed)));
-    let late = run(200_000, FakeLock::default());
-    assert!(matches!(late, Ok(TickOutcome::TooLate)));
-    let down = run(100_000, FakeLock::failing(outage));
-    assert!(matches!(down, Ok(TickOutcome::Unavailable(_))));
-    let early = run(0, FakeLock::default());
-    assert!(matches!(early, Err(TickError::TooFarInFuture { .. })));
-    assert!(!ran.load(Ordering::SeqCst));
-}
-
-/// What a service does: a shared `dyn` lock, and a task that may move between threads.
-#[test]
-fn a_run_over_a_dyn_lock_can_be_spawned() {
-    fn spawn<F: Future + Send + 'static>(future: F) -> F::Output {
-        block_on(future)
-    }
-    let locks: Arc<dyn DistributedLock> =
-        Arc::new(FakeLock::answering([Answer::Granted, Answer::Granted]));
-    let job = job(&FakeClock::at(100_000));
-    let text = String::from("done");
-    let outcome = spawn(async move {
-        let claim = job.claim(&*locks, TICK).await;
-        assert!(matches!(claim, Ok(TickClaim::Won(_))));
-        job.run(&locks, TICK, async |claimed| {
-            std::future::ready(()).await;
-            format!("{text} {}", claimed.tick())
-        })
-        .await
-    });
-    assert!(matches!(outcome, Ok(TickOutcome::Ran(text)) if text == "done 100000"));
 }

@@ -47,23 +47,23 @@ fn a_job_without_a_name_or_with_an_impossible_period_is_refused() {
 
 #[test]
 fn a_claim_is_remembered_while_any_instance_may_repeat_it() {
-    // 1 s late + 5 s future + twice 5 s of skew.
-    let just_enough = every(S).retention(16 * S).build();
-    assert_eq!(just_enough.unwrap().retention(), 16 * S);
-    let error = every(S).retention(16 * S - S / 1000).build().unwrap_err();
+    // 60 s late + 5 s future + twice 5 s of skew.
+    let just_enough = every(60 * S).retention(75 * S).build();
+    assert_eq!(just_enough.unwrap().retention(), 75 * S);
+    let short = every(60 * S).retention(75 * S - S / 1000);
     assert_eq!(
-        error.to_string(),
-        "retention 15999 ms is below the minimum of 16000 ms: late limit 1000 ms + \
+        short.build().unwrap_err().to_string(),
+        "retention 74999 ms is below the minimum of 75000 ms: late limit 60000 ms + \
          future limit 5000 ms + twice the allowed skew 5000 ms"
     );
 }
 
 #[test]
 fn each_limit_counts_towards_the_retention() {
-    let tight = || every(S).retention(16 * S);
+    let tight = || every(60 * S).retention(75 * S);
     let more = Duration::from_nanos(1);
     for builder in [
-        tight().late_limit(S + more),
+        tight().late_limit(60 * S + more),
         tight().future_limit(5 * S + more),
         tight().allowed_skew(5 * S + more),
     ] {
@@ -89,25 +89,55 @@ fn the_default_retention_is_checked_too() {
 
 #[test]
 fn a_fraction_of_a_millisecond_is_not_remembered() {
-    let minimum = 16 * S + Duration::from_micros(1);
-    let job = every(S).late_limit(S + Duration::from_micros(1));
+    let minimum = 75 * S + Duration::from_micros(1);
+    let job = every(S).late_limit(60 * S + Duration::from_micros(1));
     assert!(job.clone().retention(minimum).build().is_err());
-    assert!(job.retention(16 * S + S / 1000).build().is_ok());
+    assert!(job.retention(75 * S + S / 1000).build().is_ok());
 }
 
+/// An instance that replaces another one catches up the tick that came due meanwhile.
 #[test]
-fn limits_of_zero_still_need_one_millisecond_of_retention() {
+fn no_claim_is_forgotten_within_a_minute() {
     let none = || {
         let job = every(S).late_limit(Duration::ZERO);
         job.future_limit(Duration::ZERO)
             .allowed_skew(Duration::ZERO)
     };
-    assert!(none().retention(Duration::from_millis(1)).build().is_ok());
-    let error = none().retention(Duration::ZERO).build().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("retention 0 ms is below the minimum of 1 ms")
+    assert!(none().retention(60 * S).build().is_ok());
+    for short in [Duration::ZERO, 60 * S - Duration::from_nanos(1)] {
+        let error = none().retention(short).build().unwrap_err();
+        let minimum = 60 * S;
+        let retention = short;
+        let expected = TickJobError::RetentionBelowFloor { retention, minimum };
+        assert_eq!(error, expected);
+    }
+    assert_eq!(
+        every(S).retention(16 * S).build().unwrap_err().to_string(),
+        "retention 16000 ms is below the minimum of 60000 ms"
+    );
+}
+
+#[test]
+fn a_tick_is_never_caught_up_past_the_late_limit() {
+    let catch_up = |builder: TickJobBuilder| builder.build().unwrap().catch_up();
+    assert_eq!(catch_up(every(S)), S);
+    assert_eq!(catch_up(every(DAY)), 30 * S);
+    assert_eq!(catch_up(TickJob::at_instants("job")), 10 * S);
+    assert_eq!(catch_up(every(DAY).catch_up(DAY)), DAY);
+    let error = every(S).catch_up(S + S / 1000).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "catch-up 1001 ms is above the late limit of 1000 ms"
+    );
+}
+
+#[test]
+fn a_random_wait_leaves_half_the_late_limit() {
+    assert!(every(S).start_jitter(S / 2).build().is_ok());
+    let error = every(S).start_jitter(S / 2 + S / 1000).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "start jitter 501 ms is above half the late limit of 1000 ms"
     );
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use lock_core::tick::{TickClaim, TickJob};
+use lock_core::tick::{Missed, TickClaim, TickJob};
 
 use super::Workload;
 use crate::sim::chance::Chance;
@@ -31,9 +31,15 @@ impl Workload for Ticking {
         } else {
             period * 3
         };
+        let missed = if chance.happens(0.5) {
+            Missed::RunAll
+        } else {
+            Missed::RunLatest
+        };
         for client in &cx.clients {
             let job = TickJob::every("job", period)
                 .late_limit(late)
+                .missed(missed)
                 .runtime(Arc::clone(&client.runtime));
             match job.build() {
                 Ok(job) => client.spawn(worker(client.clone(), job, chance.fork())),
@@ -41,7 +47,7 @@ impl Workload for Ticking {
             }
         }
         let mut world = cx.shared.world();
-        // A clock that was set back must catch up before ticks come again.
+        // Long enough for ticks whose whole window lies in it.
         world.quiet_for = cx.plan.skew * 3 + late * 4 + period * 5 + second * 5;
         // Ticks whose whole window lies in the quiet time must not be missed.
         let from = cx.plan.duration + cx.plan.skew * 2 + late * 2 + second * 5;
@@ -69,7 +75,9 @@ async fn worker(client: SimClient, job: TickJob, mut chance: Chance) {
         Err(error) => return client.violation("ticks", error.to_string()),
     };
     while client.goes_on_quietly() {
-        let tick = ticks.next().await;
+        let Some(tick) = ticks.next().await else {
+            return client.violation("ticks", "a period has no end".to_owned());
+        };
         let result = match job.claim(&*client.locks, tick).await {
             Ok(TickClaim::Won(_)) => (TickResult::Ran, Mark::TickRan),
             Ok(TickClaim::AlreadyClaimed) => (TickResult::Claimed, Mark::TickClaimed),
