@@ -13,6 +13,11 @@ const TIGHT: Duration = Duration::from_micros(10);
 
 const TRIES: usize = 4;
 
+/// How often the system is asked at most whether it was suspended. A pair of acquire and release reads the
+/// time some ten times, and each look costs as much as that. A suspend that began since the last look is as
+/// one that begins just after this reading.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+
 /// How long the system has been suspended, since the first look.
 static SUSPENDED: Suspended = Suspended::new();
 
@@ -61,12 +66,15 @@ fn origin() -> (Instant, Duration) {
 /// less the second, if the second was read AFTER the first, is at most the true difference.
 struct Suspended {
     nanos: AtomicU64,
+    /// When the last look was, in ns of the clock that does not count suspends.
+    looked_at: AtomicU64,
 }
 
 impl Suspended {
     const fn new() -> Self {
         Self {
             nanos: AtomicU64::new(0),
+            looked_at: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +86,14 @@ impl Suspended {
         awake_time: impl Fn() -> Duration,
     ) -> Duration {
         let known = Duration::from_nanos(self.nanos.load(Ordering::Acquire));
+        let looked_at = Duration::from_nanos(self.looked_at.load(Ordering::Relaxed));
+        // A paused clock may be behind.
+        let since = awake.checked_sub(looked_at);
+        if since.is_some_and(|since| since < LOOK_EVERY) {
+            return known;
+        }
+        let nanos = u64::try_from(awake.as_nanos()).unwrap_or(u64::MAX);
+        self.looked_at.store(nanos, Ordering::Relaxed);
         // This is too large by the time between the two reads, so it misses nothing, and costs only
         // one read.
         let at_most = boot_time().saturating_sub(awake);
@@ -133,6 +149,11 @@ mod tests {
         }
 
         fn update(&self, sum: &Suspended) -> Duration {
+            self.awake.set(self.awake.get() + LOOK_EVERY);
+            self.update_soon(sum)
+        }
+
+        fn update_soon(&self, sum: &Suspended) -> Duration {
             sum.update(
                 self.read(self.awake.get()),
                 || self.read(self.awake.get() + self.suspended.get()),
@@ -157,6 +178,20 @@ mod tests {
         assert_eq!(machine.update(&sum), HOUR);
         machine.suspended.set(HOUR * 2);
         assert_eq!(machine.update(&sum), HOUR * 2);
+    }
+
+    #[test]
+    fn a_suspend_is_looked_for_every_50_us_at_most() {
+        let (machine, sum) = (Machine::default(), Suspended::new());
+        machine.update(&sum);
+        machine.suspended.set(HOUR);
+        assert_eq!(machine.update_soon(&sum), Duration::ZERO);
+        machine.awake.set(machine.awake.get() + LOOK_EVERY);
+        assert_eq!(machine.update_soon(&sum), HOUR);
+        // A clock that was paused, and is behind.
+        machine.awake.set(Duration::ZERO);
+        machine.suspended.set(2 * HOUR);
+        assert_eq!(machine.update_soon(&sum), 2 * HOUR);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod tests;
 
 use super::{BoxFuture, Runtime, ThreadRuntime, system};
 use crate::sync::locked;
-use ::tokio::runtime::{Handle, Id};
+use ::tokio::runtime::{Handle, Id, RuntimeFlavor};
 use ::tokio::task;
 use ::tokio::time::{Instant, Sleep, sleep_until};
 use std::cell::Cell;
@@ -60,6 +60,12 @@ impl TokioRuntime {
         Handle::try_current().ok().map(Self::new)
     }
 
+    /// Returns whether a test may have paused the runtime's clock: tokio refuses that to all but runtimes of
+    /// one thread. For others there is no need to look at tokio's clock and at that of the system.
+    fn can_be_paused(&self) -> bool {
+        self.handle.runtime_flavor() == RuntimeFlavor::CurrentThread
+    }
+
     /// Reads the runtime's own clock. On another thread, tokio would read the real clock instead of a
     /// paused one, so this enters the runtime's context for a moment.
     fn instant(&self) -> Instant {
@@ -87,10 +93,16 @@ impl fmt::Debug for TokioRuntime {
 
 impl Runtime for TokioRuntime {
     fn now(&self) -> Duration {
-        clock::at(self.instant().into_std())
+        match self.can_be_paused() {
+            true => clock::at(self.instant().into_std()),
+            false => system::now(),
+        }
     }
 
     fn system_time(&self) -> SystemTime {
+        if !self.can_be_paused() {
+            return SystemTime::now();
+        }
         // A thread that loses the processor in between must not see the wall clock ahead.
         let shown = self.instant().into_std();
         let real = std::time::Instant::now();
