@@ -227,11 +227,13 @@ impl Acquisition {
         }
     }
 
-    /// A shutdown is about to release it. Returns whether somebody waits to hear of that.
+    /// A shutdown is about to release it. Returns whether somebody waits to hear of that, or may just have
+    /// heard of it from another shutdown.
     pub(crate) fn end_by_shutdown(&self, now: Duration) -> bool {
         // One that was released, or handed over, is not lost.
         if self.ledger().is_over() {
-            return false;
+            let is_told = matches!(*locked(&self.loss), LossState::Told(Loss::ShutDown));
+            return is_told && matches!(*self.release_state(), ReleaseState::Idle);
         }
         self.end_by_release(now);
         self.tell(Loss::ShutDown)

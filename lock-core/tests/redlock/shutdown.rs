@@ -280,6 +280,31 @@ async fn the_holder_of_a_guard_hears_of_a_shutdown_before_its_lock_is_released()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_shutdown_takes_nobodys_moment_to_react() {
+    let nodes = nodes(5);
+    let locks = locks(&nodes);
+    let guard = locks.lock(KEY).await.unwrap();
+    let (lost, seen) = (guard.lost(), nodes.clone());
+    let holder = tokio::spawn(async move {
+        assert_eq!(lost.await, Loss::ShutDown);
+        sleep(50 * MS).await;
+        seen.iter().all(|node| node.keys() == [KEY.as_bytes()])
+    });
+    sleep(MS).await;
+    let second = async {
+        sleep(10 * MS).await;
+        locks.shutdown_within(1000 * MS).await
+    };
+    let (first, second) = tokio::join!(locks.shutdown_within(1000 * MS), second);
+    first.and(second).unwrap();
+    assert!(holder.await.unwrap(), "it had a moment to react");
+    assert!(is_empty(&nodes));
+    // Nor does one that comes when all is over wait for anybody.
+    let (_, took) = timed(locks.shutdown_within(1000 * MS)).await;
+    assert!(took < 100 * MS, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_the_body_of_a_tick() {
     let nodes = nodes(5);
     let locks = locks(&nodes);
