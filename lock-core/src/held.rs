@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::error::{ExtendError, Loss, ReleaseError};
 use crate::lease::Lease;
+use crate::observer::LockId;
 use crate::runtime::BoxFuture;
 
 /// How many of a lock's nodes have granted it.
@@ -39,6 +40,10 @@ pub struct HeldReport {
     pub remaining: Duration,
     /// How many nodes have granted it.
     pub votes: Votes,
+    /// Who holds it, in the words that others see: [`RedlockBuilder::owner`](crate::RedlockBuilder::owner).
+    pub owner: Option<String>,
+    /// Names the acquisition in logs and events.
+    pub lock: LockId,
     /// Whether it is extended automatically.
     pub is_auto_extended: bool,
 }

@@ -69,7 +69,9 @@ impl FredClient {
     /// The settings of the next connection, with what is to be asked for.
     async fn asked(&self) -> Result<Arc<Settings>, NodeError> {
         let mut settings = Arc::clone(&self.settings);
-        if let Some(tls) = &self.tls_at_connect {
+        // A unix socket has none.
+        let has_tls = settings.host_and_port().is_some();
+        if let Some(tls) = self.tls_at_connect.as_ref().filter(|_| has_tls) {
             let tls = tls.ask("the certificates").await?;
             settings = Arc::new(Arc::unwrap_or_clone(settings).by_tls(tls));
         }
@@ -88,14 +90,11 @@ impl FredClient {
         &self,
         settings: &Settings,
         within: Duration,
+        late: NodeError,
     ) -> Result<Session, NodeError> {
         let start = Instant::now();
-        let late = || {
-            let late = format!("not connected in {within:?}, the handshake included");
-            NodeError::not_sent("cannot connect").with_source(late)
-        };
         let opened = timeout(within, open_or_doubt(settings, &self.probe, within)).await;
-        match opened.map_err(|_| late())? {
+        match opened.map_err(|_| late)? {
             // Without a cause it is the runtime that is at fault, not the server.
             Err(error) if error.kind() == NodeErrorKind::NotSent && error.source().is_some() => {
                 // Not for long: a server that understands neither stays silent.
@@ -155,13 +154,15 @@ impl Client for FredClient {
     async fn connect(&self, within: Duration) -> Result<Opened<FredConnection>, NodeError> {
         check_runtime()?;
         let start = Instant::now();
-        let late = |_| {
-            let late = format!("no credentials or certificates in {within:?}");
+        let late = |what: &str| {
+            let late = format!("{what} in {within:?}");
             NodeError::not_sent("cannot connect").with_source(late)
         };
-        let settings = timeout(within, self.asked()).await.map_err(late)??;
-        let within = within.saturating_sub(start.elapsed());
-        let opened = self.open_or_diagnose(&settings, within).await;
+        let asked = timeout(within, self.asked()).await;
+        let settings = asked.map_err(|_| late("no credentials or certificates"))??;
+        let left = within.saturating_sub(start.elapsed());
+        let late = late("not connected");
+        let opened = self.open_or_diagnose(&settings, left, late).await;
         let session = match self.credentials_at_connect {
             Some(_) => opened.map_err(Credentials::refused)?,
             None => opened?,

@@ -106,7 +106,8 @@ impl FredNode {
     /// server refuses the credentials, the call is told so by a
     /// [`NotSent`](lock_core::node::NodeErrorKind::NotSent) with the cause; a lock that waits goes on
     /// waiting, since the next ones may be right. An open connection is not logged in again: Redis keeps it
-    /// until its user is deleted or its clients are killed.
+    /// until its user is deleted or its clients are killed. A `credential_provider` of a configuration, which a
+    /// feature of fred brings, goes before this: use one of them.
     ///
     /// Set it before the first call.
     #[must_use]

@@ -133,7 +133,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// The same with TLS by this connector. A unix socket needs none.
+    /// The same with TLS by this connector.
     pub(crate) fn by_tls(self, connector: TlsConnector) -> Self {
         cfg_if::cfg_if! {
             if #[cfg(any(
@@ -142,9 +142,7 @@ impl Settings {
                 feature = "enable-native-tls"
             ))] {
                 let mut settings = self;
-                if settings.host_and_port().is_some() {
-                    settings.config.tls = Some(connector.into());
-                }
+                settings.config.tls = Some(connector.into());
                 settings
             } else {
                 match connector {}

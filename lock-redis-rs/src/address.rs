@@ -85,7 +85,12 @@ impl Address {
     /// The address with what is to be asked for at each connect. The rest is shared.
     pub(crate) async fn asked(&self) -> Result<Self, NodeError> {
         let mut asked = self.clone();
-        if let Some(tls) = &self.tls_at_connect {
+        // A unix socket has none.
+        let has_tls = !matches!(
+            self.client.get_connection_info().addr(),
+            ConnectionAddr::Unix(_)
+        );
+        if let Some(tls) = self.tls_at_connect.as_ref().filter(|_| has_tls) {
             asked.tls = Some(tls.ask("the certificates").await?);
         }
         if let Some(credentials) = &self.credentials_at_connect {

@@ -12,10 +12,19 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most bytes of a reply, and how many more for each word of the longest command so far: the longest
-/// replies are arrays with an integer for each of many keys.
+/// The most bytes of a reply, and how many more for each word of its command: the longest replies are arrays
+/// with an integer for each of many keys.
 const REPLY: usize = 64 * 1024;
 const REPLY_PER_WORD: usize = 8;
+
+/// How many more for a part of a scan: it asks for 20 keys, and may get some more of up to 64 KiB each.
+const REPLY_TO_SCAN: usize = 40 * 64 * 1024;
+
+/// How long the reply to a command can be.
+pub(crate) fn longest_reply(words: usize, is_scan: bool) -> usize {
+    let of_scan = if is_scan { REPLY_TO_SCAN } else { 0 };
+    REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD)) + of_scan
+}
 
 /// How much of a line is kept: more than of an error in the end, and than any length has digits.
 const LINE: usize = 1024;
@@ -57,8 +66,8 @@ struct Shared {
     state: Mutex<State>,
     /// How many commands have no reply yet, those of the handshake aside.
     asked: AtomicUsize,
-    /// The most words that a command had.
-    words: AtomicUsize,
+    /// How long the longest reply to a command so far can be.
+    longest: AtomicUsize,
     is_up: AtomicBool,
 }
 
@@ -75,12 +84,12 @@ impl Heard {
         change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A command of so many words is about to be handed to redis-rs. If it is never sent, one reply that
-    /// nobody asked for goes unnoticed.
-    pub(crate) fn asks(&self, words: usize) {
+    /// A command with replies as long as this is about to be handed to redis-rs. If it is never sent, one
+    /// reply that nobody asked for goes unnoticed.
+    pub(crate) fn asks(&self, longest: usize) {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
-        if self.0.words.load(Ordering::Relaxed) < words {
-            self.0.words.fetch_max(words, Ordering::Relaxed);
+        if self.0.longest.load(Ordering::Relaxed) < longest {
+            self.0.longest.fetch_max(longest, Ordering::Relaxed);
         }
     }
 
@@ -112,8 +121,7 @@ impl Heard {
 
     /// The longest reply that the server may send now.
     fn limit(&self) -> usize {
-        let words = self.0.words.load(Ordering::Relaxed);
-        REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD))
+        self.0.longest.load(Ordering::Relaxed).max(REPLY)
     }
 
     /// The server has answered a command.

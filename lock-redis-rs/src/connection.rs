@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use lock_core::backend::Connection;
+use lock_core::node::Operation;
 use lock_core::{Command, NodeError, Reply};
 use redis::Cmd;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 
-use crate::checked::Heard;
+use crate::checked::{Heard, longest_reply};
 use crate::convert::{pack, reply, server_error_of};
 use crate::network::unconstrained;
 
@@ -26,8 +27,9 @@ impl Own {
         Self { connection, heard }
     }
 
-    pub(crate) async fn request(mut self, cmd: &Cmd) -> Result<Reply, NodeError> {
-        self.heard.asks(cmd.args_iter().count());
+    pub(crate) async fn request(mut self, cmd: &Cmd, is_scan: bool) -> Result<Reply, NodeError> {
+        let words = cmd.args_iter().count();
+        self.heard.asks(longest_reply(words, is_scan));
         match self.connection.send_packed_command(cmd).await {
             Ok(value) => reply(value),
             Err(error) => Err(match server_error_of(error) {
@@ -46,7 +48,8 @@ impl Connection for Own {
         command: &Command,
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
         let (own, cmd) = (self.clone(), command.encoded(pack));
-        unconstrained(async move { own.request(&cmd).await })
+        let is_scan = matches!(command.operation(), Operation::Scan { .. });
+        unconstrained(async move { own.request(&cmd, is_scan).await })
     }
 }
 

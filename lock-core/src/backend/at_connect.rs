@@ -3,7 +3,10 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+use futures::FutureExt;
 
 use crate::node::NodeError;
 use crate::runtime::BoxFuture;
@@ -14,7 +17,8 @@ type Answer<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// certificate that is renewed every night.
 ///
 /// It is asked at each connect, in the task of the connection, and its time is part of that of the
-/// connect. A connection that is up stays up when the answer would be another one by now: it is the server
+/// connect. While a server is away and calls come, that is every 10 to 250 ms: an answer that costs something
+/// is to be kept for a while. A connection that is up stays up when the answer would be another one by now: it is the server
 /// that ends it.
 pub struct AtConnect<T>(Arc<dyn Fn() -> BoxFuture<'static, Answer<T>> + Send + Sync>);
 
@@ -36,13 +40,17 @@ impl<T: 'static> AtConnect<T> {
     ///
     /// # Errors
     ///
-    /// [`NodeError::not_sent`], which names `what` is missing, with the cause as its source.
+    /// [`NodeError::not_sent`], which names `what` is missing, with the cause as its source. If the function
+    /// panics, that is the cause.
     ///
     /// # Cancel safety
     ///
     /// The future of the function is dropped with this one.
     pub async fn ask(&self, what: &str) -> Result<T, NodeError> {
-        let answer = (self.0)().await;
+        // Foreign code, both where it is called and where it is polled.
+        let ask = AssertUnwindSafe(async { (self.0)().await });
+        let panicked = |_| Err("the function that is asked has panicked".into());
+        let answer = ask.catch_unwind().await.unwrap_or_else(panicked);
         answer.map_err(|cause| NodeError::not_sent(format!("cannot get {what}")).with_source(cause))
     }
 }
@@ -139,6 +147,21 @@ mod tests {
         let error = ask().unwrap_err();
         assert_eq!(error.to_string(), "cannot get the password");
         assert_eq!(error.source().unwrap().to_string(), "the vault is sealed");
+    }
+
+    #[test]
+    fn a_function_that_panics_is_told_as_the_cause() {
+        async fn later() -> Result<(), String> {
+            panic!("on purpose")
+        }
+        let at_once = AtConnect::<()>::new(|| -> std::future::Ready<Result<(), String>> {
+            panic!("on purpose")
+        });
+        for hook in [AtConnect::new(later), at_once] {
+            let error = block_on(hook.ask("the password")).unwrap_err();
+            assert_eq!(error.to_string(), "cannot get the password");
+            assert!(error.source().unwrap().to_string().contains("panicked"));
+        }
     }
 
     #[test]

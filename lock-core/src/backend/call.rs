@@ -25,6 +25,8 @@ pin_project! {
         timer: Option<BoxFuture<'static, ()>>,
         // Where the connection knows the call, from the first poll to the end.
         slot: Option<usize>,
+        // The connection has taken it, be it over by now or not.
+        is_entered: bool,
         #[pin]
         request: F,
     }
@@ -53,8 +55,14 @@ impl<C: Client, F> Call<C, F> {
             within,
             timer,
             slot: None,
+            is_entered: false,
             request,
         }
+    }
+
+    /// Returns whether the connection did not take the call, so that nothing of it was handed over.
+    pub(super) fn was_refused(&self) -> bool {
+        !self.is_entered
     }
 }
 
@@ -71,6 +79,7 @@ where
             None => (this.link.enter(*this.within, cx.waker())?, true),
         };
         *this.slot = Some(slot);
+        *this.is_entered = true;
         // The request goes first: an answer that is there counts even if it came late.
         if let Poll::Ready(answer) = this.request.poll(cx) {
             *this.slot = None;

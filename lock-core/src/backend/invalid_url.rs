@@ -33,7 +33,7 @@ impl InvalidUrl {
     /// # Errors
     ///
     /// The text has no scheme or another one, has a blank or a control character in it, or no host, or a
-    /// port that is none. The source says which, and how to write it.
+    /// bad port. The source says which, and how to write it.
     pub fn check<'u>(url: &'u str, schemes: &[&str]) -> Result<&'u str, Self> {
         let url = url.trim();
         match fault(url, schemes) {
@@ -60,14 +60,23 @@ fn fault(url: &str, schemes: &[&str]) -> Option<String> {
     };
     if !schemes.contains(&&*scheme.to_ascii_lowercase()) {
         let known = schemes.join(", ");
+        if !is_scheme(scheme) {
+            return Some(format!("its scheme is none of {known}"));
+        }
         return Some(format!(
             "the scheme {} is none of {known}",
             Name(scheme.as_bytes())
         ));
     }
-    // The path of a unix socket is no host.
+    // The path of a unix socket is not a host.
     let is_path = scheme.to_ascii_lowercase().contains("unix");
     if is_path { None } else { authority_fault(rest) }
+}
+
+/// Returns whether it looks like one. Something else may be a part of a password.
+fn is_scheme(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.len() <= 20 && text.chars().all(fits)
 }
 
 /// What is wrong with the part that names the host.
@@ -99,19 +108,20 @@ fn authority_fault(rest: &str) -> Option<String> {
         ));
     }
     let is_port = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port != 0);
-    (!is_port).then(|| {
-        format!(
-            "the port {} is not one of 1 to 65535",
-            Name(port.as_bytes())
-        )
-    })
+    // So many digits without a login may be a password.
+    let shown = match is_login || port.len() <= 6 {
+        true => Name(port.as_bytes()).to_string(),
+        false => "***".to_owned(),
+    };
+    (!is_port).then(|| format!("the port {shown} is not one of 1 to 65535"))
 }
 
 /// Hides user and password, wherever a malformed URL may have them: all before the last `@`, a
 /// port that is no number (`redis://user:password`), and what is after `?` or `#`.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (scheme, rest),
+        Some((scheme, rest)) if is_scheme(scheme) => (scheme, rest),
+        Some((_, rest)) => ("***", rest),
         None => ("", url),
     };
     let separator = if url.contains("://") { "://" } else { "" };
@@ -157,6 +167,7 @@ mod tests {
             "unix:///s?pass=secret@host",
             "user:secret@host",
             "user:secret",
+            "user:secret://x@host",
             "unix:///run/redis?pass=secret",
             "redis://host:6379/x?password=secret",
             "redis://host:6379/x#secret",
@@ -228,6 +239,11 @@ mod tests {
                 "redis://u:p@host:0/1",
                 "the port 0 is not one of 1 to 65535",
             ),
+            (
+                "redis://user:12345678",
+                "the port *** is not one of 1 to 65535",
+            ),
+            ("u:p://x@host", "its scheme is none of redis, rediss, unix"),
             ("redis://", "it has no host"),
             ("redis://:6379", "it has no host"),
             ("redis://u:p@/1", "it has no host"),

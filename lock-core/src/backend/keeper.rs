@@ -11,6 +11,7 @@
 //! A server that says that it is the wrong one stays up while another connection is opened beside it.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -92,10 +93,12 @@ impl<C: Client> Keeper<C> {
                 let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
                 let request = link.connection().send(command);
                 let call = Call::new(Arc::clone(&link), command.clone(), within, timer, request);
-                match call.await {
-                    // It ended between the look at it and the call, which another connection takes.
-                    Err(error) if error.kind() == NodeErrorKind::NotSent && self.forget(&link) => {}
-                    answer => return answer,
+                let mut call = pin!(call);
+                let answer = call.as_mut().await;
+                // If it ended between the look at it and the call, another connection takes the call. What
+                // was handed over is never sent again, whatever became of it.
+                if !(call.was_refused() && self.forget(&link)) {
+                    return answer;
                 }
             }
         })

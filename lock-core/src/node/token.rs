@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 ///
 /// Identity is the first 36 characters, a UUID of version 4 (122 random bits). They cannot be chosen, since two
 /// owners with the same ones would release each other's lock. They say which holder may extend and release,
-/// and do not grow, so they are no fencing token. The [note](Self::note) follows after a blank. Nodes compare
+/// and do not grow, so they are not a fencing token. The [note](Self::note) follows after a blank. Nodes compare
 /// whole values.
 ///
 /// It is kept in place, without an allocation of its own.

@@ -113,8 +113,8 @@ impl Acquisition {
 
     /// A shutdown finds it from now on. To be called before anything is sent for it.
     pub(crate) fn register(self: &Arc<Self>, registry: &Arc<Registry<Self>>) {
-        // The last letters of a token are as random as any.
-        let random = self.token.as_bytes().last().copied().unwrap_or_default();
+        // Its last letters are as random as any. Behind them may be a note, which is not.
+        let random = self.token.id().bytes().last().unwrap_or_default();
         self.registration.get_or_init(|| registry.add(self, random));
     }
 

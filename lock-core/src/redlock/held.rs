@@ -17,6 +17,7 @@ use crate::guard::LockGuard;
 use crate::held::{HeldLock, HeldReport, Votes};
 use crate::lease::Lease;
 use crate::node::{NodeErrorKind, Token};
+use crate::observer::LockId;
 use crate::request::LockRequest;
 use crate::runtime::BoxFuture;
 
@@ -138,7 +139,9 @@ fn report(lock: &Acquisition) -> Option<HeldReport> {
         age: now.saturating_sub(lock.started),
         remaining,
         votes: lock.votes(),
-        is_auto_extended: lock.renewed().is_some(),
+        owner: lock.token.note().map(str::to_owned),
+        lock: LockId::of(&lock.token),
+        is_auto_extended: lock.renewed().is_some_and(|renewed| renewed.goes_on(now)),
     })
 }
 

@@ -145,10 +145,11 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// Asks all nodes which locks there are, whoever holds them, and about each of them as
     /// [`inspect`](Self::inspect) does: those whose names begin with `prefix`, behind the lock's own prefix, and
     /// at most `max`. For operators: it goes through all keys of each server, by `SCAN`, which takes minutes
-    /// where there are millions, though it keeps no server busy. It was true when the nodes answered.
+    /// where there are millions, though it keeps no server busy, and has no limit of its own: put one around
+    /// it. It was true when the nodes answered.
     ///
     /// Without any prefix, whatever else is kept on the servers as a string looks like a lock. Nodes that fail
-    /// are part of the answer.
+    /// are part of the answer, as is one older than Redis 6.0, whose `SCAN` knows no types.
     ///
     /// # Cancel safety
     ///

@@ -52,6 +52,13 @@ pub(crate) struct Renewed<T> {
     rounds: AtomicU64,
 }
 
+impl<T> Renewed<T> {
+    /// Returns whether the lock has not been held for the longest time yet.
+    pub(crate) fn goes_on(&self, now: Duration) -> bool {
+        now < self.ends_at
+    }
+}
+
 /// A lock that is due, in the round of this number.
 #[derive(Debug)]
 pub(crate) struct Due<T> {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::future::ready;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, join_all, select};
+use futures::future::join_all;
 use futures::{StreamExt, stream};
 
 use super::calls::{Call, Calls, Done};
@@ -21,18 +20,22 @@ use crate::node::{Command, NodeError, Operation as NodeOperation, Reply};
 /// The number of locks that are inspected at a time.
 const AT_ONCE: usize = 32;
 
+/// How often a node is asked for one part of a scan.
+const SCAN_TRIES: u32 = 3;
+
 /// Asks all nodes who holds the lock.
 pub(crate) async fn inspect(
     engine: &Arc<Engine>,
     resource: &[u8],
 ) -> Result<Inspection, InvalidInput> {
     let key = engine.settings().key(&Arc::from(resource))?;
-    Ok(inspect_key(engine, key).await)
+    let all = NodeSet::all(engine.nodes.all.len());
+    Ok(inspect_key(engine, key, all).await)
 }
 
-async fn inspect_key(engine: &Arc<Engine>, key: Arc<[u8]>) -> Inspection {
+async fn inspect_key(engine: &Arc<Engine>, key: Arc<[u8]>, at: NodeSet) -> Inspection {
     let operation = NodeOperation::Inspect { key };
-    let answers = ask_all(engine, &operation).await;
+    let answers = ask(engine, at, &operation).await;
     let nodes = engine.nodes.labels().enumerate();
     let nodes = nodes.map(|(node, label)| NodeInspection {
         label,
@@ -50,19 +53,21 @@ pub(crate) async fn list(engine: &Arc<Engine>, prefix: &[u8], max: usize) -> Lis
     let prefix: Arc<[u8]> = Arc::from([&engine.settings().prefix[..], prefix].concat());
     let mut keys = BTreeSet::new();
     let mut failures = Vec::new();
-    let nodes = engine.nodes.labels().enumerate();
-    let scans = nodes.map(|(node, label)| {
-        let scan = scan(engine, node, &prefix, max);
-        async { (label, scan.await) }
-    });
-    for (label, (found, result)) in join_all(scans).await {
+    let mut well = NodeSet::all(engine.nodes.all.len());
+    let scans = well.iter().map(|node| scan(engine, node, &prefix, max));
+    let scans = join_all(scans).await.into_iter().enumerate();
+    for ((node, (found, result)), label) in scans.zip(engine.nodes.labels()) {
         keys.extend(found);
-        failures.extend(result.err().map(|error| (label, error)));
+        if let Err(error) = result {
+            failures.push((label, error));
+            // Else one that hangs would be waited for at each lock.
+            well = well.without(node);
+        }
     }
     let is_cut = keys.len() > max;
     let inspections = stream::iter(keys.into_iter().take(max)).map(|key| async move {
         let resource = key[own..].to_vec();
-        let inspection = inspect_key(engine, Arc::from(key)).await;
+        let inspection = inspect_key(engine, Arc::from(key), well).await;
         ListedLock {
             resource,
             inspection,
@@ -78,7 +83,7 @@ pub(crate) async fn list(engine: &Arc<Engine>, prefix: &[u8], max: usize) -> Lis
     }
 }
 
-/// The keys of one node, one more than `max` at most, as far as it answered.
+/// The keys of one node, one more than `max` at least if there are so many, as far as it answered.
 async fn scan(
     engine: &Arc<Engine>,
     node: usize,
@@ -86,43 +91,29 @@ async fn scan(
     max: usize,
 ) -> (BTreeSet<Vec<u8>>, Result<(), NodeError>) {
     let mut keys = BTreeSet::new();
-    let mut cursor = 0;
+    let (mut cursor, mut failed) = (0, 0);
     loop {
         let operation = NodeOperation::Scan {
             prefix: Arc::clone(prefix),
             cursor,
         };
-        let part = match ask(engine, node, operation.clone()).await {
-            Ok(reply) => scanned(&operation, reply),
-            Err(error) => Err(error),
-        };
+        let replies = ask(engine, NodeSet::of(node), &operation).await;
+        let part = replies
+            .result(node)
+            .and_then(|reply| scanned(&operation, reply));
         match part {
             Ok((found, next)) => {
+                failed = 0;
                 keys.extend(found.into_iter().filter(|key| key.starts_with(prefix)));
                 match next {
                     Some(next) if keys.len() <= max => cursor = next,
                     _ => return (keys, Ok(())),
                 }
             }
-            Err(error) => return (keys, Err(error)),
+            Err(error) if failed == SCAN_TRIES - 1 => return (keys, Err(error)),
+            // One late answer among thousands; a part may be asked for again.
+            Err(_) => failed += 1,
         }
-    }
-}
-
-/// Asks one node, for as long as it may take.
-async fn ask(
-    engine: &Arc<Engine>,
-    node: usize,
-    operation: NodeOperation,
-) -> Result<Reply, NodeError> {
-    let nodes = &engine.nodes;
-    let within = nodes.within(node, nodes.settings.node_timeout());
-    let mut calls = Calls::default();
-    calls.push(Call::other(nodes, node, Command::from(operation), within));
-    let late = engine.settings().runtime().sleep(within);
-    match select(pin!(calls.next()), late).await {
-        Either::Left((Some(done), _)) => done.result,
-        Either::Left((None, _)) | Either::Right(_) => Err(NodeError::no_answer(within)),
     }
 }
 
@@ -133,7 +124,7 @@ pub(crate) async fn force_release(
 ) -> Result<bool, ForceReleaseError> {
     let key = engine.settings().key(&Arc::from(resource))?;
     let operation = NodeOperation::Remove { key };
-    let replies = ask_all(engine, &operation).await;
+    let replies = ask(engine, NodeSet::all(engine.nodes.all.len()), &operation).await;
     let mut ballots = Ballots::new(replies.len());
     for node in 0..replies.len() {
         let answer = replies.result(node);
@@ -156,11 +147,12 @@ pub(crate) async fn force_release(
     })
 }
 
-/// Waits for each node for as long as it may take, and returns what each said.
-async fn ask_all(engine: &Arc<Engine>, operation: &NodeOperation) -> Ballots<Reply> {
+/// Waits for each of these nodes for as long as it may take, and returns what each said.
+async fn ask(engine: &Arc<Engine>, at: NodeSet, operation: &NodeOperation) -> Ballots<Reply> {
     let runtime = engine.settings().runtime();
     let survey = Survey {
         nodes: Arc::clone(&engine.nodes),
+        at,
         command: Command::from(operation.clone()),
         replies: Ballots::new(engine.nodes.all.len()),
     };
@@ -169,9 +161,10 @@ async fn ask_all(engine: &Arc<Engine>, operation: &NodeOperation) -> Ballots<Rep
     fan_out.operation.replies.clone()
 }
 
-/// One question to all nodes.
+/// One question to some nodes, or to all.
 struct Survey {
     nodes: Arc<Nodes>,
+    at: NodeSet,
     command: Command,
     replies: Ballots<Reply>,
 }
@@ -186,6 +179,11 @@ impl Operation for Survey {
 
     fn ask(&mut self, nodes: NodeSet, now: Duration, calls: &mut Calls) {
         for node in nodes.iter() {
+            if !self.at.contains(node) {
+                let error = NodeError::not_sent("not asked, since it did not list its keys");
+                self.replies.record(node, Err(error));
+                continue;
+            }
             let within = self.nodes.within(node, self.nodes.settings.node_timeout());
             self.replies.ask(node, now, within);
             let command = self.command.clone();

@@ -165,6 +165,8 @@ async fn what_is_held_here_is_listed_the_oldest_first_and_nothing_else() {
         [false, true]
     );
     assert!(held[1].remaining <= Duration::from_secs(3));
+    assert!(held[0].owner.as_ref().unwrap().contains("pid "));
+    assert_ne!(held[0].lock, held[1].lock);
 
     drop(first);
     assert_eq!(locks.held().len(), 1);

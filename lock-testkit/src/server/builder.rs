@@ -163,6 +163,7 @@ impl RedisServerBuilder {
             .stdin(Stdio::null())
             .output()
             .map_err(|source| match source.kind() {
+                _ if self.program.is_empty() => ServerError::NoProgram { source },
                 ErrorKind::NotFound => ServerError::NotInstalled {
                     program: self.program.to_string_lossy().into_owned(),
                     source,
@@ -216,10 +217,9 @@ pub(super) struct Launch {
     pub(super) tls_addr: Option<SocketAddr>,
 }
 
+/// One that is empty is no default: most likely the command that was to name it has failed.
 fn program(from_environment: Option<OsString>) -> OsString {
-    from_environment
-        .filter(|program| !program.is_empty())
-        .unwrap_or_else(|| "redis-server".into())
+    from_environment.unwrap_or_else(|| "redis-server".into())
 }
 
 fn free_addr() -> Result<SocketAddr, ServerError> {
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn the_environment_may_name_the_program() {
         assert_eq!(program(None), "redis-server");
-        assert_eq!(program(Some("".into())), "redis-server");
+        assert_eq!(program(Some("".into())), "");
         assert_eq!(program(Some("/opt/valkey".into())), "/opt/valkey");
     }
 }

@@ -23,6 +23,12 @@ pub enum ServerError {
         /// The system's error.
         source: io::Error,
     },
+    /// The environment variable that names the program is empty.
+    #[error("LOCK_TESTKIT_SERVER is empty: it has to name a program, or not to be set")]
+    NoProgram {
+        /// The system's error.
+        source: io::Error,
+    },
     /// Something that a server, or a proxy in front of it, needs could not be set up.
     #[error("cannot {what}")]
     Setup {

@@ -1,4 +1,4 @@
-//! Servers of a cluster, which are no nodes of a lock but by themselves, and proxies that shard.
+//! Servers of a cluster, each of which is a node of a lock by itself alone, and proxies that shard.
 
 use std::time::Duration;
 

@@ -32,6 +32,26 @@ fn a_connection_that_ends_just_before_a_call_costs_no_call() {
 }
 
 #[test]
+fn a_call_that_was_handed_over_goes_over_no_other_connection_even_if_it_was_not_sent() {
+    let bed = Bed::connected();
+    let calls = ["a", "b"].map(|key| bed.call(&acquire(key), LONG));
+    for _ in &calls {
+        bed.server.answer(
+            0,
+            Err(NodeError::not_sent("it waited in the client's queue")),
+        );
+    }
+    bed.server.cut(0, NodeError::connection("reset"));
+    bed.world.run();
+    for call in calls {
+        assert_eq!(call.error().to_string(), "it waited in the client's queue");
+    }
+    bed.world.run();
+    assert_eq!(bed.server.log(), ["0 SET a", "0 SET b"]);
+    assert_eq!(bed.server.connects(), 1);
+}
+
+#[test]
 fn calls_on_a_connection_that_breaks_are_in_doubt_and_told_why() {
     let bed = Bed::connected();
     let calls = ["a", "b"].map(|key| bed.call(&acquire(key), LONG));
