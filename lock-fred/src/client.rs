@@ -12,7 +12,9 @@ use fred::interfaces::ClientLike;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use lock_core::NodeError;
-use lock_core::backend::{AtConnect, Client, Credentials, Opened, Protocol, ProtocolProbe};
+use lock_core::backend::{
+    AtConnect, Client, Credentials, Opened, Protocol, ProtocolProbe, Sentinels,
+};
 use lock_core::node::NodeErrorKind;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -30,11 +32,13 @@ use crate::settings::{Settings, TlsConnector};
 /// has run what is in it, releases included.
 #[derive(Clone)]
 pub(crate) struct FredClient {
-    settings: Arc<Settings>,
+    pub(crate) settings: Arc<Settings>,
     /// What takes the place of some of the settings at each connect.
-    credentials_at_connect: Option<AtConnect<Credentials>>,
-    tls_at_connect: Option<AtConnect<TlsConnector>>,
-    probe: Arc<ProtocolProbe>,
+    pub(crate) credentials_at_connect: Option<AtConnect<Credentials>>,
+    pub(crate) tls_at_connect: Option<AtConnect<TlsConnector>>,
+    pub(crate) probe: Arc<ProtocolProbe>,
+    /// Who knows where the server is. What the settings have for its host is then the name of a master.
+    pub(crate) sentinels: Option<Sentinels<Self>>,
 }
 
 impl FredClient {
@@ -44,6 +48,7 @@ impl FredClient {
             credentials_at_connect: None,
             tls_at_connect: None,
             probe: Arc::default(),
+            sentinels: None,
         }
     }
 
@@ -66,8 +71,35 @@ impl FredClient {
         }
     }
 
-    /// The settings of the next connection, with what is to be asked for.
-    async fn asked(&self) -> Result<Arc<Settings>, NodeError> {
+    /// Connects with what is to be asked for first.
+    pub(crate) async fn session(&self, within: Duration) -> Result<Session, NodeError> {
+        let (settings, within) = self.asked(within).await?;
+        let opened = self.open_or_diagnose(&settings, within).await;
+        let session = match self.credentials_at_connect {
+            Some(_) => opened.map_err(Credentials::refused)?,
+            None => opened?,
+        };
+        self.probe.understood();
+        Ok(session)
+    }
+
+    /// The settings of the next connection, with what is to be asked for, and the time that is left for it.
+    async fn asked(&self, within: Duration) -> Result<(Arc<Settings>, Duration), NodeError> {
+        if self.credentials_at_connect.is_none() && self.tls_at_connect.is_none() {
+            return Ok((Arc::clone(&self.settings), within));
+        }
+        let start = Instant::now();
+        let late = |_| {
+            let late = format!("no credentials or certificates in {within:?}");
+            NodeError::not_sent("cannot connect").with_source(late)
+        };
+        let settings = timeout(within, self.ask_for_settings())
+            .await
+            .map_err(late)??;
+        Ok((settings, within.saturating_sub(start.elapsed())))
+    }
+
+    async fn ask_for_settings(&self) -> Result<Arc<Settings>, NodeError> {
         let mut settings = Arc::clone(&self.settings);
         // A unix socket has none.
         let has_tls = settings.host_and_port().is_some();
@@ -90,11 +122,14 @@ impl FredClient {
         &self,
         settings: &Settings,
         within: Duration,
-        late: NodeError,
     ) -> Result<Session, NodeError> {
         let start = Instant::now();
+        let late = |_| {
+            let late = format!("not connected in {within:?}, the handshake included");
+            NodeError::not_sent("cannot connect").with_source(late)
+        };
         let opened = timeout(within, open_or_doubt(settings, &self.probe, within)).await;
-        match opened.map_err(|_| late)? {
+        match opened.map_err(late)? {
             // Without a cause it is the runtime that is at fault, not the server.
             Err(error) if error.kind() == NodeErrorKind::NotSent && error.source().is_some() => {
                 // Not for long: a server that understands neither stays silent.
@@ -144,7 +179,10 @@ impl Client for FredClient {
     type Connection = FredConnection;
 
     fn label(&self) -> &str {
-        self.settings.label()
+        match &self.sentinels {
+            Some(sentinels) => sentinels.label(),
+            None => self.settings.label(),
+        }
     }
 
     fn prefer_another_address(&self) {
@@ -153,21 +191,10 @@ impl Client for FredClient {
 
     async fn connect(&self, within: Duration) -> Result<Opened<FredConnection>, NodeError> {
         check_runtime()?;
-        let start = Instant::now();
-        let late = |what: &str| {
-            let late = format!("{what} in {within:?}");
-            NodeError::not_sent("cannot connect").with_source(late)
-        };
-        let asked = timeout(within, self.asked()).await;
-        let settings = asked.map_err(|_| late("no credentials or certificates"))??;
-        let left = within.saturating_sub(start.elapsed());
-        let late = late("not connected");
-        let opened = self.open_or_diagnose(&settings, left, late).await;
-        let session = match self.credentials_at_connect {
-            Some(_) => opened.map_err(Credentials::refused)?,
-            None => opened?,
-        };
-        self.probe.understood();
+        if let Some(sentinels) = &self.sentinels {
+            return sentinels.connect(self, within).await;
+        }
+        let session = self.session(within).await?;
         Ok(Opened::new(session.connection(), session.broken()))
     }
 }

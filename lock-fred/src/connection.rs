@@ -13,7 +13,7 @@ use lock_core::{Command, NodeError, Reply};
 use crate::convert::{cause, encode, reply, server_error};
 
 /// What commands are sent on: a fred client that is connected, and never reconnects.
-pub(crate) struct FredConnection(Client);
+pub(crate) struct FredConnection(pub(crate) Client);
 
 impl Connection for FredConnection {
     /// The command is in fred's queue after the first poll. The future may be dropped at any time:
@@ -34,7 +34,7 @@ impl Connection for FredConnection {
 }
 
 /// fred has given the connection up, and does not say whether a command was sent.
-fn broken(error: Error) -> NodeError {
+pub(crate) fn broken(error: Error) -> NodeError {
     let broken = NodeError::connection("the connection broke");
     // fred takes some answers for the end of the connection.
     match server_error(&error) {
@@ -45,7 +45,7 @@ fn broken(error: Error) -> NodeError {
 
 /// A fred client and the task that reads and writes for it, which end with this.
 pub(crate) struct Session {
-    client: Client,
+    pub(crate) client: Client,
     router: ConnectHandle,
 }
 

@@ -88,7 +88,7 @@
 //!
 //! | setting | what the node does |
 //! |---|---|
-//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server. Others are an [`InvalidConfig`]. The node looks the host up, and gives fred an address |
+//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server, or one master of [sentinels](#sentinels). Others are an [`InvalidConfig`]. The node looks the host up, and gives fred an address |
 //! | `Config`: credentials and their provider, `database`, `version`, `tls`, `tracing` | uses it |
 //! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
 //! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |
@@ -111,6 +111,43 @@
 //! on, but not `enable-native-tls`, install a default `CryptoProvider` of rustls first.
 //! `enable-rustls` takes a C compiler and a minute of it, `enable-rustls-ring` a C compiler,
 //! `enable-native-tls` OpenSSL's headers and `pkg-config` on Linux.
+//!
+//! # Sentinels
+//!
+//! [`FredNode::sentinels`] makes one node of a master that sentinels watch. They are asked where it is at each
+//! connect, so after `READONLY` and after a loss of the connection too:
+//!
+//! - **More than half of all listed sentinels have to name one server**, and that has to say by `ROLE` that it
+//!   is a master. One that lies, hangs or is behind is outvoted; a client that is cut off from most of them does
+//!   not connect (a connection that it has already stays). Without a majority a call is told what each of them says. They have half of the
+//!   [`connect_timeout`](FredNode::connect_timeout) for it; their own one means nothing.
+//! - **They are listened to** (`+switch-master`) while the connection is up. When most of them name another
+//!   master, the connection ends, and the next call goes there: in a planned failover the old master
+//!   takes writes for about ten seconds more, all of which are lost. A call that is under way in that moment fails.
+//!   That costs a connection to each sentinel, for each connection of a pool.
+//! - **Names and TLS**: the master is reached where the sentinels say, so its certificate has to have that address.
+//!   `sentinel resolve-hostnames yes` and `announce-hostnames yes` make them give names.
+//!
+//! The master has to allow `+role` beside [the rest](#what-the-server-has-to-allow), and the sentinels this:
+//!
+//! ```text
+//! ACL SETUSER locks on >password resetchannels &+switch-master +subscribe +sentinel|get-master-addr-by-name
+//! ```
+//!
+//! Where there is no password, `PING` too.
+//!
+//! **A failover can forget locks.** Replication is not waited for, and lag is not exclusion: a lock that its master
+//! granted just before it died, or while it was cut off together with some of its clients, is unknown to the next
+//! master, which grants it again. No client can prevent that.
+//!
+//! - `min-replicas-to-write 1` on the master and its replicas (Redis 6.2 or newer) makes it narrower, not zero: a
+//!   master without a replica that has reported within `min-replicas-max-lag` (10 s, unless set lower) refuses
+//!   locks with `NOREPLICAS`; an old master does so at once when its replicas have left it. No lock waits for a copy.
+//!   Have two replicas then: with one, nobody gets a lock while it is down, nor after a failover until the old
+//!   master is back as a replica.
+//! - `WAIT` is not used: it counts the writes of its own connection and blocks it, and all calls share one.
+//! - **Several independent nodes are the better answer**: with three, a lock that one of them forgets is still held
+//!   by the other two. Each may be a master with sentinels of its own; one such group is one node, with one vote.
 //!
 //! # Unix sockets
 //!
@@ -170,10 +207,11 @@ mod connection;
 mod convert;
 mod mismatch;
 mod node;
+mod sentinel;
 mod settings;
 mod url;
 
-pub use lock_core::backend::{Credentials, InvalidUrl};
+pub use lock_core::backend::{Credentials, InvalidSentinels, InvalidUrl};
 pub use node::FredNode;
 pub use settings::InvalidConfig;
 

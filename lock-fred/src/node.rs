@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
 use futures::future::BoxFuture;
-use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidUrl};
+use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidSentinels, InvalidUrl};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
@@ -77,6 +77,40 @@ impl FredNode {
     pub fn from_pool(pool: &Pool) -> Result<Self, InvalidConfig> {
         let settings = Settings::of_client(pool.next())?;
         Ok(Self::with_settings(settings, pool.clients().len()))
+    }
+
+    /// Asks these sentinels where the server is, a master whose **name** stands in the URL of this node in the
+    /// place of the host: `redis://user:password@mymaster`. What else the URL and this node say is for
+    /// the master; each sentinel has the credentials and the TLS of its own URL and node, and its port (26379,
+    /// usually) has to be named. The port of the master's URL means nothing.
+    ///
+    /// ```no_run
+    /// use lock_fred::FredNode;
+    ///
+    /// # fn node() -> Result<FredNode, Box<dyn std::error::Error>> {
+    /// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379", "redis://10.0.0.3:26379"];
+    /// let sentinels = sentinels.map(FredNode::new).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let node = FredNode::new("redis://locks:secret@mymaster")?.sentinels(sentinels)?;
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// List all sentinels: the master is where more than half of those that are listed say. **A failover can
+    /// forget locks**, see the [crate docs](crate#sentinels).
+    ///
+    /// Building it does no IO. Set it before the first call.
+    ///
+    /// # Errors
+    ///
+    /// The name of the master is none, there are no sentinels, one is listed twice, or a node has a unix
+    /// socket for its master's address, or sentinels already.
+    pub fn sentinels(
+        self,
+        sentinels: impl IntoIterator<Item = Self>,
+    ) -> Result<Self, InvalidSentinels> {
+        let one = |node: &Self| node.nodes[0].client().clone();
+        let led = one(&self).led_by(sentinels.into_iter().map(|node| one(&node)).collect())?;
+        Ok(self.map(|node| node.with_client(led.clone())))
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.

@@ -57,6 +57,14 @@ impl InvalidConfig {
         }
     }
 
+    fn sentinels() -> Self {
+        Self {
+            needed: "ServerConfig::Centralized, with the master's name for its host and the sentinels \
+                     in FredNode::sentinels",
+            ..Self::server("behind sentinels")
+        }
+    }
+
     /// The setting, as fred names it: `Config::server`.
     #[must_use]
     pub fn setting(&self) -> &'static str {
@@ -162,6 +170,19 @@ impl Settings {
         }
     }
 
+    /// The same for the server at this address.
+    pub(crate) fn at(&self, host: &str, port: u16) -> Self {
+        let mut settings = self.clone();
+        if let ServerConfig::Centralized { server } = &mut settings.config.server {
+            server.host = host.into();
+            server.port = port;
+        }
+        settings.label = host_and_port(host, port);
+        // What is known of one server says nothing of another one.
+        settings.addresses = Arc::default();
+        settings
+    }
+
     pub(crate) fn uses_tls(&self) -> bool {
         self.config.uses_tls()
     }
@@ -246,18 +267,22 @@ fn label(server: &mut ServerConfig) -> Result<String, InvalidConfig> {
         ServerConfig::Centralized { server } => {
             remove_brackets(server);
             let Server { host, port, .. } = server;
-            Ok(if host.contains(':') {
-                format!("[{host}]:{port}").to_ascii_lowercase()
-            } else {
-                format!("{host}:{port}").to_ascii_lowercase()
-            })
+            Ok(host_and_port(host, *port))
         }
         #[cfg(feature = "unix-sockets")]
         ServerConfig::Unix { path } => Ok(path.to_string_lossy().into_owned()),
         ServerConfig::Clustered { .. } => Err(InvalidConfig::server("a cluster")),
-        ServerConfig::Sentinel { .. } => Err(InvalidConfig::server("behind sentinels")),
+        ServerConfig::Sentinel { .. } => Err(InvalidConfig::sentinels()),
         #[allow(unreachable_patterns, reason = "fred's features decide what there is")]
         _ => Err(InvalidConfig::server("of a kind that needs a feature")),
+    }
+}
+
+fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}").to_ascii_lowercase()
+    } else {
+        format!("{host}:{port}").to_ascii_lowercase()
     }
 }
 

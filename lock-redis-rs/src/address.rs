@@ -4,9 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use lock_core::NodeError;
-use lock_core::backend::{Addresses, AtConnect, Credentials, ProtocolProbe};
+use lock_core::backend::{Addresses, AtConnect, Credentials, ProtocolProbe, Sentinels};
 use redis::{Client, ConnectionAddr, RedisResult};
 
+use crate::sentinel::Listener;
 use crate::tls::Tls;
 
 /// The address of a server.
@@ -22,6 +23,10 @@ pub(crate) struct Address {
     pub(crate) tls_at_connect: Option<AtConnect<Tls>>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) probe: Arc<ProtocolProbe>,
+    /// Who knows where the server is. What the client has for its host is then the name of a master.
+    pub(crate) sentinels: Option<Sentinels<Self>>,
+    /// Who is told of what is published, on a connection that listens.
+    pub(crate) listener: Option<Arc<Listener>>,
 }
 
 impl Address {
@@ -34,6 +39,8 @@ impl Address {
             tls_at_connect: None,
             addresses: Arc::default(),
             probe: Arc::default(),
+            sentinels: None,
+            listener: None,
         }
     }
 
@@ -125,7 +132,7 @@ fn default_tls() -> Result<Tls, &'static str> {
     Err("TLS needs one of the features `rustls`, `rustls-ring` and `native-tls` of lock-redis-rs")
 }
 
-fn label(address: &ConnectionAddr) -> String {
+pub(crate) fn label(address: &ConnectionAddr) -> String {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             if host.contains(':') {

@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use lock_core::backend::Connection;
 use lock_core::node::Operation;
 use lock_core::{Command, NodeError, Reply};
-use redis::Cmd;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Cmd, RedisError};
 
 use crate::checked::{Heard, longest_reply};
 use crate::convert::{pack, reply, server_error_of};
@@ -32,13 +32,25 @@ impl Own {
         self.heard.asks(longest_reply(words, is_scan));
         match self.connection.send_packed_command(cmd).await {
             Ok(value) => reply(value),
-            Err(error) => Err(match server_error_of(error) {
-                Ok(answer) => answer,
-                // redis-rs answers every later call on this connection with an error. It does
-                // not say whether this command was sent.
-                Err(error) => NodeError::connection("the connection broke").with_source(error),
-            }),
+            Err(error) => Err(told(error)),
         }
+    }
+
+    /// What is published then goes to the listener of its address.
+    pub(crate) async fn subscribe(mut self, channel: &str) -> Result<(), NodeError> {
+        // A push confirms it, and answers nothing; but it may be denied.
+        self.heard.asks(2);
+        let subscribed = self.connection.subscribe(channel);
+        subscribed.await.map_err(told)
+    }
+}
+
+fn told(error: RedisError) -> NodeError {
+    match server_error_of(error) {
+        Ok(answer) => answer,
+        // redis-rs answers every later call on this connection with an error. It does not say whether
+        // this command was sent.
+        Err(error) => NodeError::connection("the connection broke").with_source(error),
     }
 }
 

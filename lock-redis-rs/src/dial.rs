@@ -3,6 +3,7 @@
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,9 +25,9 @@ use crate::network::{Network, Socket, completed, runs_the_last_woken_first};
 use crate::peer::{expects, secure};
 
 /// Moves the bytes of a connection, up to its end.
-type Driver = BoxFuture<'static, NodeError>;
+pub(crate) type Driver = BoxFuture<'static, NodeError>;
 
-type Dialed = (Own, Driver);
+pub(crate) type Dialed = (Own, Driver);
 
 impl Client for Address {
     type Connection = Own;
@@ -36,18 +37,24 @@ impl Client for Address {
     }
 
     async fn connect(&self, limit: Duration) -> Result<Opened<Own>, NodeError> {
-        let network = Network::current()?;
-        let dialed = if self.asks() {
-            dial_as_asked(network, self, limit).await
-        } else {
-            dial(network, self, limit).await
-        };
-        let (connection, driver) = dialed?;
+        if let Some(sentinels) = &self.sentinels {
+            return sentinels.connect(self, limit).await;
+        }
+        let (connection, driver) = dialed(self, limit).await?;
         Ok(Opened::new(connection, driver))
     }
 
     fn prefer_another_address(&self) {
         self.addresses.prefer_another();
+    }
+}
+
+pub(crate) async fn dialed(address: &Address, limit: Duration) -> Result<Dialed, NodeError> {
+    let network = Network::current()?;
+    if address.asks() {
+        dial_as_asked(network, address, limit).await
+    } else {
+        dial(network, address, limit).await
     }
 }
 
@@ -147,12 +154,11 @@ async fn connect(
     stage: &mut Stage,
 ) -> Result<Dialed, DialError> {
     let info = address.client.get_connection_info();
-    let settings = info.redis_settings();
     match (info.addr(), &address.tls) {
         (ConnectionAddr::Tcp(host, port), None) => {
             let stream = open_tcp(network, address, host, *port).await?;
             *stage = Stage::Greeting;
-            greet(settings, stream).await
+            greet(address, stream).await
         }
         (ConnectionAddr::Tcp(host, port), Some(tls)) => {
             let stream = open_tcp(network, address, host, *port).await?;
@@ -169,13 +175,13 @@ async fn connect(
             )
             .await?;
             *stage = Stage::Greeting;
-            greet(settings, secured).await
+            greet(address, secured).await
         }
         #[cfg(unix)]
         (ConnectionAddr::Unix(path), _) => {
             let stream = network.connect_unix(path).await?;
             *stage = Stage::Greeting;
-            greet(settings, stream).await
+            greet(address, stream).await
         }
         // TLS of a client that somebody handed in, of which redis-rs keeps the certificates to
         // itself.
@@ -183,7 +189,7 @@ async fn connect(
             *stage = Stage::Elsewhere;
             let tcp = completed(info.tcp_settings());
             let client = redis::Client::open(info.clone().set_tcp_settings(tcp))?;
-            let config = config();
+            let config = config(address);
             let connection = client.get_multiplexed_async_connection_with_config(&config);
             // redis-rs runs it, and does not tell when it ends.
             Ok((
@@ -194,24 +200,30 @@ async fn connect(
     }
 }
 
-fn config() -> AsyncConnectionConfig {
-    AsyncConnectionConfig::new()
+fn config(address: &Address) -> AsyncConnectionConfig {
+    let config = AsyncConnectionConfig::new()
         // Calls have deadlines of their own.
         .set_response_timeout(None)
         .set_connection_timeout(None)
-        .set_pipeline_buffer_size(MAX_PENDING)
+        .set_pipeline_buffer_size(MAX_PENDING);
+    match &address.listener {
+        Some(listener) => config.set_push_sender(Arc::clone(listener)),
+        None => config,
+    }
 }
 
 /// Makes a connection of a stream. Its driver is ours, so that a connection that the server closes
 /// while nobody calls is known to be gone: else the first call after an idle timeout of the server
 /// would fail, on all nodes of a lock at once.
-async fn greet<S>(settings: &RedisConnectionInfo, stream: S) -> Result<Dialed, DialError>
+async fn greet<S>(address: &Address, stream: S) -> Result<Dialed, DialError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let heard = Heard::default();
     let checked = Checked::new(stream, heard.clone());
-    let greeted = MultiplexedConnection::new_with_config(settings, checked, config()).await;
+    let (info, config) = (address.client.get_connection_info(), config(address));
+    let settings = info.redis_settings();
+    let greeted = MultiplexedConnection::new_with_config(settings, checked, config).await;
     let (connection, driver) = greeted.map_err(|error| match heard.error() {
         // redis-rs tells some of it in words of its own, and of a server that hangs up only that.
         Some(error) => DialError::Answer(NodeError::server(error)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use lock_core::backend::{AtConnect, ClientNode, Credentials};
+use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidSentinels};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use redis::Client;
@@ -196,6 +196,47 @@ impl RedisRsNode {
         Self {
             source: Source::Pool(ClientNode::new(pooled)),
         }
+    }
+
+    /// Asks these sentinels where the server is, a master whose **name** stands in the URL of this node in the
+    /// place of the host: `redis://user:password@mymaster`. What else the URL and this node say is for
+    /// the master; each sentinel has the credentials and the TLS of its own URL and node, and its port (26379,
+    /// usually) has to be named. The port of the master's URL means nothing.
+    ///
+    /// ```no_run
+    /// use lock_redis_rs::RedisRsNode;
+    ///
+    /// # fn node() -> Result<RedisRsNode, Box<dyn std::error::Error>> {
+    /// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379", "redis://10.0.0.3:26379"];
+    /// let sentinels = sentinels.map(RedisRsNode::new).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let node = RedisRsNode::new("redis://locks:secret@mymaster")?.sentinels(sentinels)?;
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// List all sentinels: the master is where more than half of those that are listed say. **A failover can
+    /// forget locks**, see the [crate docs](crate#sentinels).
+    ///
+    /// Building it does no IO. Set it before the first call.
+    ///
+    /// # Errors
+    ///
+    /// The name of the master is none, there are no sentinels, one is listed twice, or a node is one of a
+    /// connection of your own, of a pool's manager or of sentinels already.
+    pub fn sentinels(
+        self,
+        sentinels: impl IntoIterator<Item = Self>,
+    ) -> Result<Self, InvalidSentinels> {
+        let address = |node: &Self| match &node.source {
+            Source::Address(node) if node.client().sentinels.is_none() => Ok(node.client().clone()),
+            _ => Err(InvalidSentinels::new(format!(
+                "{} is not the address of one server, but has a connection, a pool or sentinels",
+                node.label()
+            ))),
+        };
+        let sentinels: Result<_, _> = sentinels.into_iter().map(|node| address(&node)).collect();
+        let led = address(&self)?.led_by(sentinels?)?;
+        Ok(self.with_address(|_| led))
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.

@@ -123,6 +123,7 @@ mod link;
 mod node;
 mod protocol_probe;
 mod queue;
+mod sentinels;
 
 use std::error::Error;
 use std::task::Waker;
@@ -133,6 +134,7 @@ pub use client::{Client, Connection, MAX_PENDING, Opened};
 pub use invalid_url::InvalidUrl;
 pub use node::ClientNode;
 pub use protocol_probe::{Protocol, ProtocolProbe};
+pub use sentinels::{InvalidSentinels, SentinelClient, Sentinels};
 
 use crate::node::{NodeError, NodeErrorKind};
 use crate::runtime::contain;

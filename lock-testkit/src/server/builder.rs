@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use super::connection::Connection;
 use super::port::free_port;
 use super::process::{Process, setup};
 use super::tls::TlsFiles;
-use super::{RedisServer, ServerError};
+use super::{RedisServer, ServerError, sentinel};
 
 /// How long a server may take to start: a machine that is busy with other tests may need a while.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,6 +39,7 @@ pub struct RedisServerBuilder {
     args: Vec<String>,
     password: Option<String>,
     tls: Option<TlsFiles>,
+    sentinel: Option<String>,
 }
 
 impl RedisServerBuilder {
@@ -47,6 +49,7 @@ impl RedisServerBuilder {
             args: Vec::new(),
             password: None,
             tls: None,
+            sentinel: None,
         }
     }
 
@@ -92,6 +95,15 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Makes a sentinel of it, which watches this master by that name. It takes the master for down after
+    /// a second without an answer, if `quorum` sentinels say so. After a [`restart`](RedisServer::restart) it knows no
+    /// more than that again.
+    #[must_use]
+    pub fn sentinel(mut self, name: &str, master: &RedisServer, quorum: usize) -> Self {
+        self.sentinel = Some(sentinel::config(name, master, quorum));
+        self
+    }
+
     /// Starts a server and waits until it answers.
     ///
     /// # Errors
@@ -119,6 +131,7 @@ impl RedisServerBuilder {
                 password: self.password.clone(),
                 addr,
                 tls_addr,
+                sentinel: self.sentinel.clone(),
             };
             match launch.run(&mut process) {
                 Err(ServerError::PortTaken { .. }) if tries < PORT_TRIES => {}
@@ -195,6 +208,12 @@ impl RedisServerBuilder {
         args.extend(self.args.iter().map(String::as_str));
         // These must be what the kit believes them to be, whatever the other settings.
         args.extend(["--port", &port, "--bind", &ip, "--dir", &dir]);
+        let file = sentinel::file(process.dir());
+        let file = file.to_string_lossy();
+        if self.sentinel.is_some() {
+            args.insert(0, &file);
+            args.push("--sentinel");
+        }
         args.into_iter().map(str::to_owned).collect()
     }
 }
@@ -215,6 +234,8 @@ pub(super) struct Launch {
     pub(super) password: Option<String>,
     pub(super) addr: SocketAddr,
     pub(super) tls_addr: Option<SocketAddr>,
+    /// What is in the file that a sentinel begins with, and writes to.
+    sentinel: Option<String>,
 }
 
 /// One that is empty is no default: most likely the command that was to name it has failed.
@@ -232,6 +253,10 @@ impl Launch {
     /// up, nothing of it is left.
     pub(super) fn run(&self, process: &mut Process) -> Result<(), ServerError> {
         process.clear_log()?;
+        if let Some(config) = &self.sentinel {
+            fs::write(sentinel::file(process.dir()), config)
+                .map_err(setup("write the file of a sentinel"))?;
+        }
         let up = process
             .launch(&self.program, &self.args)
             .and_then(|()| self.wait_until_up(process));

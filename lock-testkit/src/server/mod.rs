@@ -5,6 +5,7 @@ mod connection;
 mod error;
 pub(crate) mod port;
 mod process;
+mod sentinel;
 mod tls;
 mod watchdog;
 

@@ -116,6 +116,36 @@ async fn a_lock_goes_on_where_its_endpoint_leads_or_is_told_to_be_lost() {
     other.release().await.unwrap();
 }
 
+#[apply(async_test!)]
+async fn where_a_replica_is_required_an_old_primary_takes_no_locks_nor_does_the_new_one_without() {
+    let (primary, replica, _) = pair();
+    let need = ["CONFIG", "SET", "min-replicas-to-write", "1"];
+    for server in [&primary, &replica] {
+        server.command(&need).unwrap();
+    }
+    let nodes = [node(primary.url()), node(replica.url())];
+    eventually("a replica", || {
+        primary.command(&["SET", "first", ""]).is_ok()
+    })
+    .await;
+    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    eventually("it has left", || {
+        primary.command(&["SET", "second", ""]).is_err()
+    })
+    .await;
+    for node in &nodes {
+        let refused = node.execute(&acquire("k", token()), LONG).await;
+        assert_eq!(refused.unwrap_err().code(), Some("NOREPLICAS"));
+    }
+    follow(&primary, &replica);
+    eventually("a replica again", || {
+        replica.command(&["SET", "third", ""]).is_ok()
+    })
+    .await;
+    let granted = nodes[1].execute(&acquire("k", token()), LONG).await;
+    assert_eq!(granted.unwrap(), Reply::ok());
+}
+
 /// Locks on the endpoint and on these servers.
 fn locks(endpoint: &Forwarder, others: &[RedisServer]) -> Redlock<Node> {
     let nodes = others.iter().map(|server| node(server.url()));

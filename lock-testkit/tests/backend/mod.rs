@@ -34,6 +34,7 @@ mod credentials;
 mod errors;
 mod failover;
 mod replies;
+mod sentinels;
 
 crate::support::on_tokio! {
     mod runtimes;

@@ -11,8 +11,8 @@ use lock_testkit::{FaultProxy, ProxyFault, RedisServer};
 use super::certificates::Authority;
 use super::{CONNECT, node, server, url};
 use crate::backend::{self, trusting};
+use crate::support::{Act, FakeServer, apply, async_test, sleep};
 use crate::support::{LONG, SHORT, acquire, eventually, keys, release, token, until_answered};
-use crate::support::{apply, async_test, sleep};
 
 #[apply(async_test!)]
 async fn a_lock_of_three_nodes_is_acquired_extended_and_released() {
@@ -65,6 +65,27 @@ async fn a_url_alone_trusts_the_systems_roots() {
         again.status.success() && output.contains("1 passed"),
         "{output}"
     );
+}
+
+#[apply(async_test!)]
+async fn sentinels_and_their_master_have_tls_each_of_its_own() {
+    let master = RedisServer::start().unwrap();
+    let authority = Authority::new();
+    let sentinel = authority.server(&["127.0.0.1"]);
+    let sentinel = sentinel.sentinel("myMaster", &master, 1).start().unwrap();
+    let led = backend::node("redis://myMaster", CONNECT);
+    let led = led.sentinels([node(&authority, &url(&sentinel))]);
+    until_answered(&led.unwrap()).await;
+
+    let authority = Authority::new();
+    let master = server(&authority);
+    let port = master.tls_addr().unwrap().port().to_string();
+    let answer = format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n", port.len());
+    let answer: &'static str = answer.leak();
+    let sentinel = FakeServer::start(move |_, _| Act::Answer(answer));
+    let led = node(&authority, "rediss://myMaster");
+    let led = led.sentinels([backend::node(&sentinel.url(), CONNECT)]);
+    until_answered(&led.unwrap()).await;
 }
 
 #[apply(async_test!)]
