@@ -308,7 +308,11 @@ impl Operation for Releasing {
         }
     }
 
-    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+    /// A runtime that ended before the release was polled at all leaves it with nodes that were not asked.
+    fn leave(&mut self, calls: &mut Calls) -> Rest {
+        if let Step::Ask(nodes) = self.round.step() {
+            add_releases(&self.lock, nodes, calls);
+        }
         Box::new(settle)
     }
 }
