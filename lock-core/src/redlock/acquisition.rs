@@ -271,10 +271,6 @@ impl Acquisition {
             LossState::Told(_) => return false,
             untold => std::mem::replace(untold, LossState::Told(loss)),
         };
-        if loss != Loss::ShutDown {
-            let held = self.runtime.now().saturating_sub(self.started);
-            self.events().lost(self.name(), loss, held);
-        }
         let LossState::Untold(waiters) = waiters else {
             return false;
         };
@@ -283,8 +279,13 @@ impl Acquisition {
             std::mem::forget(waiters);
             return false;
         }
-        // Wakes those who wait: foreign code, which must not run under the mutex.
+        // Wakes those who wait: foreign code, which must not run under the mutex. They come before those who
+        // only listen, who may take their time.
         drop(waiters);
+        if loss != Loss::ShutDown {
+            let held = self.runtime.now().saturating_sub(self.started);
+            self.events().lost(self.name(), loss, held);
+        }
         is_awaited
     }
 

@@ -314,6 +314,10 @@ impl Slow {
 }
 
 impl Observer for Slow {
+    fn lost(&self, event: &Lost<'_>) {
+        self.note(format!("{:?}", event.loss));
+    }
+
     fn node_down(&self, event: &NodeDown<'_>) {
         self.note(format!("{} down", event.node));
     }
@@ -392,4 +396,25 @@ fn a_slow_observer_hears_of_nodes_in_order_and_holds_up_nobody_else() {
     ups.sort_unstable();
     assert_eq!(ups, ["memory-1 up", "memory-2 up"], "{lines:?}");
     assert_eq!((&*lines[4], lines.len()), ("quorum", 6), "{lines:?}");
+}
+
+#[test]
+fn those_who_wait_for_a_loss_hear_of_it_before_a_slow_observer_has_returned() {
+    let (nodes, slow, locks) = slowly_observed();
+    let guard = Arc::new(block_on(locks.lock(KEY)).unwrap());
+    let waiter = std::thread::spawn({
+        let (slow, lost) = (Arc::clone(&slow), guard.lost());
+        move || {
+            let loss = block_on(lost);
+            let is_first = slow.lines().is_empty();
+            slow.may_leave.store(true, Ordering::SeqCst);
+            (loss, is_first)
+        }
+    });
+    // Its first look is over.
+    std::thread::sleep(50 * MS);
+    nodes.iter().for_each(MemoryNode::forget);
+    assert!(block_on(guard.extend(60_000 * MS)).is_err());
+    assert_eq!(waiter.join().unwrap(), (Loss::Revoked, true));
+    assert_eq!(slow.lines(), ["Revoked"]);
 }
