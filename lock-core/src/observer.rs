@@ -81,7 +81,8 @@ pub trait Observer: Send + Sync + 'static {
     /// for or releases may have ended long before. A [shutdown](Loss::ShutDown) is not told.
     fn lost(&self, _event: &Lost<'_>) {}
 
-    /// A release came to its outcome.
+    /// A release came to its outcome. [`Unavailable`](ReleaseOutcome::Unavailable) is told once for each lock, however
+    /// often its release is tried.
     fn released(&self, _event: &Released<'_>) {}
 
     /// A node does not serve any more: it did not answer in time, could not be reached, or said that it is out

@@ -41,6 +41,8 @@ pub(crate) struct Acquisition {
     ledger: Mutex<Ledger>,
     release: Mutex<ReleaseState>,
     loss: Mutex<LossState>,
+    /// Operators were told that too few nodes answered its release.
+    pub(crate) is_unreleased_told: AtomicBool,
     /// A body runs that is not to outlive the lock.
     is_scoped: AtomicBool,
     registration: OnceLock<Registration<Self>>,
@@ -98,6 +100,7 @@ impl Acquisition {
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
             loss: Mutex::new(LossState::Untold(Waiters::default())),
+            is_unreleased_told: AtomicBool::new(false),
             is_scoped: AtomicBool::new(false),
             registration: OnceLock::new(),
             renewed: OnceLock::new(),

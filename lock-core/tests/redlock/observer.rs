@@ -291,6 +291,25 @@ async fn an_observer_that_panics_breaks_nothing() {
     assert!(heard.take().len() > 5);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_tried_again_and_again_is_told_once_and_then_its_end() {
+    let heard = Arc::<Heard>::default();
+    let nodes = nodes(3);
+    let locks = observed(&nodes, &heard);
+    let guard = locks.lock(KEY).await.unwrap();
+    nodes.iter().for_each(|node| node.set_fault(Fault::Refuse));
+    for _ in 0..3 {
+        guard.release().await.unwrap_err();
+    }
+    let count = |lines: &[String], what| lines.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(count(&heard.take(), "Unavailable"), 1);
+    nodes.iter().for_each(MemoryNode::heal);
+    guard.release().await.unwrap();
+    let lines = heard.take();
+    assert_eq!(count(&lines, "k "), 1, "{lines:?}");
+    assert_eq!(count(&lines, "Released"), 1, "{lines:?}");
+}
+
 /// An observer that keeps the first one who tells it of a node, or of a loss, until it may go on.
 #[derive(Default)]
 struct Slow {
