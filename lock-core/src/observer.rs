@@ -89,7 +89,8 @@ pub trait Observer: Send + Sync + 'static {
     /// of service. This is told once, until [`node_up`](Self::node_up).
     fn node_down(&self, _event: &NodeDown<'_>) {}
 
-    /// A node that was down has served in time for a second.
+    /// A node that was down has served in time for a second. Of one that was out of memory, only what sets keys counts
+    /// at first.
     fn node_up(&self, _node: &str) {}
 
     /// With this node, so many are down that no lock can be acquired. It is told once, until

@@ -14,7 +14,7 @@ use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
 use super::protocol::{AcquireAnswer, Answered, KeyAnswer, inspected};
 use crate::inspection::LockKey;
-use crate::node::{Command, NodeError, Reply};
+use crate::node::{Command, NodeError, Operation, Reply};
 use crate::runtime::{BoxFuture, Runtime};
 
 /// What a call is for.
@@ -191,6 +191,10 @@ impl Gate for Call {
             at,
             took: at.saturating_sub(watch.since),
             allowed: watch.allowed,
+            sets_keys: matches!(
+                self.command.operation(),
+                Operation::Acquire { .. } | Operation::Exchange { .. }
+            ),
         })
     }
 }
@@ -384,7 +388,6 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::node::Operation;
 
     type Log = Arc<Mutex<Vec<usize>>>;
 

@@ -256,7 +256,11 @@ impl Nodes {
                 NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
                     node.update(Health::answered);
                     if error.is_out_of_service() {
-                        self.fails(send.node, error, Health::failed);
+                        let change = match error.code() {
+                            Some("OOM") => Health::failed_full,
+                            _ => Health::failed,
+                        };
+                        self.fails(send.node, error, change);
                     }
                 }
                 NodeErrorKind::Unsupported => {}

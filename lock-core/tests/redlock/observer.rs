@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::FutureExt;
 use futures::executor::block_on;
+use lock_core::node::{Command, NodeError, Operation, RedisNode, Reply, Subscription};
 use lock_core::observer::*;
 use lock_core::runtime::{Runtime, ThreadRuntime};
 use lock_core::{DistributedLockExt, LockGuard, LockRequest, Loss, Redlock};
@@ -308,6 +311,60 @@ async fn a_release_that_is_tried_again_and_again_is_told_once_and_then_its_end()
     let lines = heard.take();
     assert_eq!(count(&lines, "k "), 1, "{lines:?}");
     assert_eq!(count(&lines, "Released"), 1, "{lines:?}");
+}
+
+/// A node that is out of memory as long as this is true: it refuses what sets keys, and serves the rest.
+#[derive(Clone, Debug)]
+struct Full(MemoryNode, Arc<AtomicBool>);
+
+#[async_trait]
+impl RedisNode for Full {
+    async fn execute(&self, command: &Command, within: Duration) -> Result<Reply, NodeError> {
+        let sets_keys = matches!(command.operation(), Operation::Acquire { .. });
+        if sets_keys && self.1.load(Ordering::SeqCst) {
+            return Err(NodeError::server("OOM command not allowed"));
+        }
+        self.0.execute(command, within).await
+    }
+
+    async fn subscribe(&self, channel: &[u8]) -> Result<Subscription, NodeError> {
+        self.0.subscribe(channel).await
+    }
+
+    fn label(&self) -> &str {
+        self.0.label()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_memory_is_down_until_it_sets_keys_again() {
+    let heard = Arc::<Heard>::default();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let nodes = nodes(1).into_iter();
+    let nodes = nodes.map(|node| Full(node, Arc::clone(&is_full)));
+    let builder = Redlock::builder().nodes(nodes);
+    let locks = builder.observer(Arc::clone(&heard) as _).build().unwrap();
+    let request = LockRequest::new(KEY).ttl(3000 * MS).auto_extend(true);
+    let guard = locks.lock(request).await.unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    let news = || {
+        let lines = heard.take().into_iter();
+        let lines = lines.filter(|line| line.starts_with("memory-1"));
+        lines.collect::<Vec<_>>()
+    };
+    for _ in 0..3 {
+        assert!(locks.try_lock("other").await.is_err());
+        // It extends meanwhile.
+        sleep(10_000 * MS).await;
+    }
+    assert!(guard.is_valid());
+    assert_eq!(news(), ["memory-1 down: OOM command not allowed"]);
+    is_full.store(false, Ordering::SeqCst);
+    for _ in 0..3 {
+        drop(locks.try_lock("other").await.unwrap());
+        sleep(1000 * MS).await;
+    }
+    assert_eq!(news(), ["memory-1 up"]);
 }
 
 /// An observer that keeps the first one who tells it of a node, or of a loss, until it may go on.
