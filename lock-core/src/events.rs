@@ -99,19 +99,20 @@ impl Events {
         self.tell(|observer| observer.not_acquired(&NotAcquired { resource, error }));
     }
 
-    pub(crate) fn extended(&self, lock: LockName<'_>, remaining: Duration) {
+    /// `remaining` is called only if somebody listens.
+    pub(crate) fn extended(&self, lock: LockName<'_>, remaining: impl Fn() -> Duration) {
         tracing::debug!(
             target: "lock_core",
             resource = %Name(lock.resource),
             lock = %lock.id(),
-            remaining_us = micros(remaining),
+            remaining_us = micros(remaining()),
             "extended"
         );
         self.tell(|observer| {
             observer.extended(&Extended {
                 resource: lock.resource,
                 lock: lock.id(),
-                remaining,
+                remaining: remaining(),
             });
         });
     }
@@ -290,4 +291,21 @@ pub(crate) fn extended_together(locks: usize, extended: usize, took: Duration) {
 /// Microseconds: a lock takes less than a millisecond.
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_clock_is_read_for_an_event_while_nobody_listens() {
+        let (events, token) = (Events::default(), Token::from_random([7; 16]));
+        let lock = LockName {
+            resource: b"k",
+            token: &token,
+        };
+        events.extended(lock, || unreachable!("somebody reads the clock"));
+        let held = || unreachable!("somebody reads the clock");
+        events.released(lock, held, ReleaseOutcome::Released);
+    }
 }

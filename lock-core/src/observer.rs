@@ -55,9 +55,14 @@ use crate::node::{NodeError, Token};
 ///
 /// - Methods are called where things happen, on any thread and between two steps of the engine: they should
 ///   count and return. No lock of the engine is held meanwhile, so they may call it.
+/// - Events of nodes and of the quorum are told in the order in which they happened, one at a time, perhaps by a
+///   thread that told an earlier one. Those of one lock may come from several threads at once.
 /// - A panic goes no further than the panic hook.
-/// - Nothing of an event is a secret, except for the names of resources, which are the application's. As a
-///   label of a metric they are rarely of use: there is no end of them.
+/// - Two things in an event are not for everybody. Names of resources are the application's; as a label of a
+///   metric they are rarely of use, since there is no end of them. And
+///   [`Contended::holder`](crate::Contended::holder), in the error of [`not_acquired`](Self::not_acquired), is the
+///   whole value of the holder's key, with which anybody who reaches the nodes can release the lock: export
+///   [`owner`](crate::Contended::owner) or the text of the error instead. Nothing else is a secret.
 pub trait Observer: Send + Sync + 'static {
     /// A lock was acquired, after a wait or without one.
     fn acquired(&self, _event: &Acquired<'_>) {}
@@ -76,14 +81,16 @@ pub trait Observer: Send + Sync + 'static {
     /// for or releases may have ended long before. A [shutdown](Loss::ShutDown) is not told.
     fn lost(&self, _event: &Lost<'_>) {}
 
-    /// A release came to its outcome.
+    /// A release came to its outcome. [`Unavailable`](ReleaseOutcome::Unavailable) is told once for each lock, however
+    /// often its release is tried.
     fn released(&self, _event: &Released<'_>) {}
 
     /// A node does not serve any more: it did not answer in time, could not be reached, or said that it is out
     /// of service. This is told once, until [`node_up`](Self::node_up).
     fn node_down(&self, _event: &NodeDown<'_>) {}
 
-    /// A node that was down has served in time for a second.
+    /// A node that was down has served in time for a second. Of one that was out of memory, only what sets keys counts
+    /// at first.
     fn node_up(&self, _node: &str) {}
 
     /// With this node, so many are down that no lock can be acquired. It is told once, until
@@ -138,6 +145,9 @@ pub struct NotAcquired<'a> {
     /// The resource; the first one, if there are several.
     pub resource: &'a [u8],
     /// Why: [`Contended`](AcquireError::Contended) is normal, every other error matters to operators.
+    ///
+    /// Its [`holder`](crate::Contended::holder) is a secret: with it, anybody can release the lock. Neither the
+    /// error's `Display` nor its `Debug` shows it.
     pub error: &'a AcquireError,
 }
 

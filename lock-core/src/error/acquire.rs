@@ -37,7 +37,8 @@ pub struct Contended {
     pub waited: Duration,
     /// How many attempts it made.
     pub attempts: u32,
-    /// The value of the holder's key, if a quorum of nodes named the same one.
+    /// The whole value of the holder's key, if a quorum of nodes named the same one. It is a secret: with it,
+    /// anybody who reaches the nodes can release the lock. [`owner`](Self::owner) is not.
     pub holder: Option<Vec<u8>>,
     /// How long the holder's key lives at most, unless it is extended or released, by the node where
     /// it lives longest; `None` if no node reported it, or the key has no expiry.

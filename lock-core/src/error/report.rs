@@ -19,7 +19,7 @@ pub struct NodeReport {
     pub vote: NodeVote,
     /// The time after which its last answer came that was too late for the node timeout, if it has not
     /// answered in time since. Then it is the timeout that is too short, or the node too slow, and neither
-    /// is down.
+    /// is down. One that came after more than ten times the timeout comes of a pause, and is not counted.
     pub late: Option<Duration>,
 }
 

@@ -19,8 +19,8 @@ use super::protocol::{
     Verdict, WaitPolicy, anchor_order,
 };
 use super::release::{add_releases, carry_out, settle};
-use super::renew;
 use super::settings::Plan;
+use super::{renew, several};
 use crate::display::Name;
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
@@ -149,8 +149,10 @@ impl<'a> Acquire<'a> {
                 }
             }
         };
-        let events = &self.engine.settings().events;
-        events.not_acquired(&self.plan.resource, &error);
+        if !several::goes_one_by_one(&error) {
+            let events = &self.engine.settings().events;
+            events.not_acquired(&self.plan.resource, &error);
+        }
         Err(error)
     }
 

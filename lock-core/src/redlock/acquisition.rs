@@ -41,6 +41,8 @@ pub(crate) struct Acquisition {
     ledger: Mutex<Ledger>,
     release: Mutex<ReleaseState>,
     loss: Mutex<LossState>,
+    /// Operators were told that too few nodes answered its release.
+    pub(crate) is_unreleased_told: AtomicBool,
     /// A body runs that is not to outlive the lock.
     is_scoped: AtomicBool,
     registration: OnceLock<Registration<Self>>,
@@ -98,6 +100,7 @@ impl Acquisition {
             ledger: Mutex::new(ledger),
             release: Mutex::default(),
             loss: Mutex::new(LossState::Untold(Waiters::default())),
+            is_unreleased_told: AtomicBool::new(false),
             is_scoped: AtomicBool::new(false),
             registration: OnceLock::new(),
             renewed: OnceLock::new(),
@@ -271,10 +274,6 @@ impl Acquisition {
             LossState::Told(_) => return false,
             untold => std::mem::replace(untold, LossState::Told(loss)),
         };
-        if loss != Loss::ShutDown {
-            let held = self.runtime.now().saturating_sub(self.started);
-            self.events().lost(self.name(), loss, held);
-        }
         let LossState::Untold(waiters) = waiters else {
             return false;
         };
@@ -283,8 +282,13 @@ impl Acquisition {
             std::mem::forget(waiters);
             return false;
         }
-        // Wakes those who wait: foreign code, which must not run under the mutex.
+        // Wakes those who wait: foreign code, which must not run under the mutex. They come before those who
+        // only listen, who may take their time.
         drop(waiters);
+        if loss != Loss::ShutDown {
+            let held = self.runtime.now().saturating_sub(self.started);
+            self.events().lost(self.name(), loss, held);
+        }
         is_awaited
     }
 

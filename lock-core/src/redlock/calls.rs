@@ -14,7 +14,7 @@ use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
 use super::protocol::{AcquireAnswer, Answered, KeyAnswer, inspected};
 use crate::inspection::LockKey;
-use crate::node::{Command, NodeError, Reply};
+use crate::node::{Command, NodeError, Operation, Reply};
 use crate::runtime::{BoxFuture, Runtime};
 
 /// What a call is for.
@@ -116,43 +116,46 @@ impl Call {
     fn with_purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }
+}
 
+/// A call that has no answer yet, from the moment when it was added. If its runtime ends, a release is owed,
+/// though it may never have been sent: the next use of the lock sends it.
+struct Unanswered(Call);
+
+impl Unanswered {
     async fn run(mut self) -> Done {
-        self.watch = self.watch();
-        let unanswered = Unanswered(&self);
-        let command = &self.command;
-        let result = self.nodes.execute(self.node, command, self.within, &self);
+        self.0.watch = self.0.watch();
+        let call = &self.0;
+        let result = call
+            .nodes
+            .execute(call.node, &call.command, call.within, call);
         let result = result.await;
-        mem::forget(unanswered);
-        drop(self.probe);
+        let call = &mut self.0;
+        drop(call.probe.take());
         Done {
-            node: self.node,
-            purpose: self.purpose,
-            lock: self.lock,
-            part: self.part,
+            node: call.node,
+            purpose: call.purpose,
+            // Without it, nothing is owed any more.
+            lock: call.lock.take(),
+            part: call.part,
             result,
-            command: self.command,
+            command: call.command.clone(),
         }
     }
 }
 
-/// A call that has no answer yet. If its runtime ends, a release is owed: the next use of the lock sends it.
-struct Unanswered<'a>(&'a Call);
-
-impl Drop for Unanswered<'_> {
+impl Drop for Unanswered {
     fn drop(&mut self) {
-        let Call {
-            nodes, node, part, ..
-        } = self.0;
-        let Some(lock) = &self.0.lock else { return };
-        let token = match self.0.purpose {
+        let call = &self.0;
+        let Some(lock) = &call.lock else { return };
+        let token = match call.purpose {
             Purpose::Release => lock.token,
-            Purpose::ReleaseOld => lock.old[*part],
+            Purpose::ReleaseOld => lock.old[call.part],
             _ => return,
         };
-        let until = lock.ledger().not_released(*node, lock.runtime.now());
-        nodes.owe(*node, lock.debt(token, until));
-        nodes.leave_work();
+        let until = lock.ledger().not_released(call.node, lock.runtime.now());
+        call.nodes.owe(call.node, lock.debt(token, until));
+        call.nodes.leave_work();
     }
 }
 
@@ -188,6 +191,10 @@ impl Gate for Call {
             at,
             took: at.saturating_sub(watch.since),
             allowed: watch.allowed,
+            sets_keys: matches!(
+                self.command.operation(),
+                Operation::Acquire { .. } | Operation::Exchange { .. }
+            ),
         })
     }
 }
@@ -269,7 +276,7 @@ struct Wish {
 impl Calls {
     /// Adds a call. It is sent at the next poll.
     pub(crate) fn push(&mut self, call: Call) {
-        self.add(Box::pin(call.run()));
+        self.add(Box::pin(Unanswered(call).run()));
     }
 
     fn add(&mut self, call: BoxFuture<'static, Done>) {
@@ -381,7 +388,6 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::node::Operation;
 
     type Log = Arc<Mutex<Vec<usize>>>;
 

@@ -20,7 +20,7 @@ pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(),
     }
     let result = run(lock, timing, is_held).await;
     match &result {
-        Ok(()) => lock.events().extended(lock.name(), lock.remaining()),
+        Ok(()) => lock.events().extended(lock.name(), || lock.remaining()),
         Err(error) => lock
             .events()
             .not_extended(lock.name(), lock.remaining(), error),

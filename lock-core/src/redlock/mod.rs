@@ -10,6 +10,7 @@ mod engine;
 mod extend;
 mod fanout;
 mod held;
+mod news;
 mod node;
 pub(crate) mod protocol;
 mod registry;

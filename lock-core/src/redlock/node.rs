@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::backlog::Backlog;
+use super::news::{Item, News};
 use super::protocol::{Admission, Answered, Ballots, Debt, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
 use crate::error::NodeReports;
@@ -109,8 +110,8 @@ impl LockNode {
 pub(crate) struct Nodes {
     pub(crate) all: Box<[LockNode]>,
     pub(crate) settings: Settings,
-    /// How many nodes are down, as operators were told.
-    down: AtomicUsize,
+    /// What operators are told of the nodes.
+    news: News,
     /// Releases of guards that were dropped.
     pub(crate) releases: Arc<Backlog>,
     /// A task that worked in the background ended with its runtime, and what it left waits for another.
@@ -122,7 +123,7 @@ impl Nodes {
         Self {
             all: all.into(),
             settings,
-            down: AtomicUsize::new(0),
+            news: News::default(),
             releases: Arc::default(),
             left_work: AtomicBool::new(false),
         }
@@ -244,58 +245,72 @@ impl Nodes {
         let node = &self.all[send.node];
         let operation = send.command.operation().name();
         events::answer(&node.label, operation, result.as_ref().err());
-        let error = match result {
-            Ok(_) => {
-                let is_up = !node.is_fine() && {
-                    let answered = send.gate.answered();
-                    node.update(|health| health.served(answered))
-                };
-                if is_up {
-                    self.came_up(send.node);
+        match result {
+            Ok(_) if node.is_fine() => {}
+            Ok(_) => self.served(send.node, send.gate.answered()),
+            Err(error) => match error.kind() {
+                NodeErrorKind::NoAnswer => self.overdue(send.node, send.within),
+                NodeErrorKind::NotSent | NodeErrorKind::Connection => {
+                    self.fails(send.node, error, Health::failed);
                 }
-                return;
-            }
-            Err(error) => error,
-        };
-        let is_news = match error.kind() {
-            NodeErrorKind::NoAnswer => return self.overdue(send.node, send.within),
-            NodeErrorKind::NotSent | NodeErrorKind::Connection => node.update(Health::failed),
-            NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
-                node.update(Health::answered);
-                error.is_out_of_service() && node.update(Health::failed)
-            }
-            NodeErrorKind::Unsupported => false,
-        };
-        if is_news {
-            self.went_down(send.node, error);
+                NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
+                    node.update(Health::answered);
+                    if error.is_out_of_service() {
+                        let change = match error.code() {
+                            Some("OOM") => Health::failed_full,
+                            _ => Health::failed,
+                        };
+                        self.fails(send.node, error, change);
+                    }
+                }
+                NodeErrorKind::Unsupported => {}
+            },
         }
     }
 
     /// The node did not answer in time.
     pub(crate) fn overdue(&self, node: usize, within: Duration) {
-        if within >= SUSPICIOUS && self.all[node].update(Health::overdue) {
-            self.went_down(node, &NodeError::no_answer(within));
+        if within >= SUSPICIOUS {
+            self.fails(node, &NodeError::no_answer(within), Health::overdue);
         }
     }
 
-    /// Tells operators.
-    fn went_down(&self, node: usize, error: &NodeError) {
-        let (quorum, events) = (self.quorum(), &self.settings.events);
-        events.node_down(&self.all[node].label, error);
-        let down = self.down.fetch_add(1, Ordering::SeqCst) + 1;
-        if quorum.blocked(down) && !quorum.blocked(down - 1) {
-            events.quorum_out_of_reach(quorum.nodes() - down, quorum.needed());
+    /// The change of its health returns whether the node is down from now on: operators are told.
+    fn fails(&self, node: usize, error: &NodeError, change: fn(&mut Health) -> bool) {
+        let is_news = self.all[node].update(|health| {
+            let is_news = change(health);
+            if is_news {
+                self.news.went_down(node, error.clone(), self.quorum());
+            }
+            is_news
+        });
+        if is_news {
+            self.tell_news();
         }
     }
 
-    /// Tells operators.
-    fn came_up(&self, node: usize) {
-        let (quorum, events) = (self.quorum(), &self.settings.events);
-        events.node_up(&self.all[node].label);
-        let down = self.down.fetch_sub(1, Ordering::SeqCst);
-        if quorum.blocked(down) && !quorum.blocked(down - 1) {
-            events.quorum_back();
+    /// The node, which was not fine, did what it was asked for. If it is up from now on, operators are told.
+    fn served(&self, node: usize, answered: Option<Answered>) {
+        let is_news = self.all[node].update(|health| {
+            let is_news = health.served(answered);
+            if is_news {
+                self.news.came_up(node, self.quorum());
+            }
+            is_news
+        });
+        if is_news {
+            self.tell_news();
         }
+    }
+
+    fn tell_news(&self) {
+        let (quorum, events) = (self.quorum().needed(), &self.settings.events);
+        self.news.tell(|item| match item {
+            Item::Down { node, error } => events.node_down(&self.all[*node].label, error),
+            Item::Up { node } => events.node_up(&self.all[*node].label),
+            Item::OutOfReach { up } => events.quorum_out_of_reach(*up, quorum),
+            Item::Back => events.quorum_back(),
+        });
     }
 }
 

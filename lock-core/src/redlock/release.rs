@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::channel::oneshot;
@@ -255,7 +256,12 @@ impl Releasing {
         let lock = &self.lock;
         let before = mem::replace(&mut *lock.release_state(), next);
         let held = || lock.runtime.now().saturating_sub(lock.started);
-        lock.events().released(lock.name(), held, outcome);
+        // A caller may try again and again during an outage.
+        let is_told = outcome == ReleaseOutcome::Unavailable
+            && lock.is_unreleased_told.swap(true, Ordering::Relaxed);
+        if !is_told {
+            lock.events().released(lock.name(), held, outcome);
+        }
         // Wakes those who wait: foreign code, which must not run under the mutex.
         drop(before);
     }
@@ -308,7 +314,11 @@ impl Operation for Releasing {
         }
     }
 
-    fn leave(&mut self, _calls: &mut Calls) -> Rest {
+    /// A runtime that ended before the release was polled at all leaves it with nodes that were not asked.
+    fn leave(&mut self, calls: &mut Calls) -> Rest {
+        if let Step::Ask(nodes) = self.round.step() {
+            add_releases(&self.lock, nodes, calls);
+        }
         Box::new(settle)
     }
 }

@@ -350,7 +350,7 @@ impl Renewing {
                     lock.stop_renewal();
                     return Duration::ZERO;
                 }
-                lock.events().extended(lock.name(), lock.remaining());
+                lock.events().extended(lock.name(), || lock.remaining());
                 for node in self.round.missing(place).iter() {
                     set_again(lock, node, lock.timing, valid_until, calls);
                 }

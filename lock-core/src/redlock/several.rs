@@ -1,6 +1,7 @@
 //! Acquiring what a request asks for: all in one round or, on nodes that take no command for several
 //! resources, such as those of a cluster, one lock after the other.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use super::acquire;
 use super::acquisition::Acquisition;
 use super::engine::Engine;
 use super::held::Held;
+use super::release::release_in_background;
 use crate::error::{AcquireError, TooSlow};
 use crate::guard::{LockGuard, join};
 use crate::node::NodeError;
@@ -23,7 +25,7 @@ pub(crate) async fn acquire(
 ) -> Result<LockGuard, AcquireError> {
     if request.several().is_none() || !engine.is_one_by_one.load(Ordering::Relaxed) {
         match acquire::one(engine, request, waits).await {
-            Err(error) if has_cross_slot(&error) => {
+            Err(error) if goes_one_by_one(&error) => {
                 engine.is_one_by_one.store(true, Ordering::Relaxed);
             }
             result => return result.map(LockGuard::new),
@@ -33,8 +35,8 @@ pub(crate) async fn acquire(
     Box::pin(one_by_one(engine, request, waits)).await
 }
 
-/// Returns whether a node of a cluster has refused to take several keys.
-fn has_cross_slot(error: &AcquireError) -> bool {
+/// Returns whether a node of a cluster has refused to take several keys: the call does not end with this error.
+pub(super) fn goes_one_by_one(error: &AcquireError) -> bool {
     let AcquireError::Unavailable(unavailable) = error else {
         return false;
     };
@@ -90,7 +92,11 @@ impl Parts {
         self.guards.push(LockGuard::new(held));
     }
 
-    fn into_guard(self, engine: &Engine, request: &LockRequest) -> Result<LockGuard, AcquireError> {
+    fn into_guard(
+        mut self,
+        engine: &Engine,
+        request: &LockRequest,
+    ) -> Result<LockGuard, AcquireError> {
         if !self.guards.iter().all(LockGuard::is_valid) {
             // The first ones ran out while the last one was waited for.
             let waited = self.waited();
@@ -108,6 +114,16 @@ impl Parts {
                 lock.ledger().hold_until(until);
             }
         }
-        Ok(join(self.guards))
+        self.locks.clear();
+        Ok(join(mem::take(&mut self.guards)))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // Before the guards are dropped, which would tell that of a mistake.
+        for lock in &self.locks {
+            release_in_background(lock);
+        }
     }
 }

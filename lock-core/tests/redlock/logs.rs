@@ -109,7 +109,8 @@ async fn the_life_of_a_lock_can_be_followed_and_shows_no_token() {
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
-    assert!(!text.contains(guard.token()), "{text}");
+    // Its random part: a note stands behind it.
+    assert!(!text.contains(&guard.token()[..36]), "{text}");
     assert_eq!(log.count("WARN"), 1, "the node that hung: {text}");
 }
 

@@ -181,3 +181,72 @@ fn a_runtime_that_stands_still_stops_no_renewals_of_another() {
     });
     first.join().unwrap();
 }
+
+/// The nodes that still have the key when the locks have been used on another runtime, long before its ttl.
+fn holding_after_next_use(locks: &Redlock<MemoryNode>, nodes: &[MemoryNode]) -> Vec<usize> {
+    current_thread().block_on(async {
+        drop(locks.lock("other").await.unwrap());
+        for _ in 0..500 {
+            if holding(nodes, KEY).is_empty() {
+                break;
+            }
+            tokio::time::sleep(10 * MS).await;
+        }
+    });
+    holding(nodes, KEY)
+}
+
+#[test]
+fn a_release_that_was_never_polled_when_the_runtime_ended_is_sent_on_the_next_one() {
+    let nodes = on_threads(3);
+    let locks = locks(&nodes);
+    let runtime = current_thread();
+    runtime.block_on(async {
+        warm(&locks).await;
+        let guard = locks.lock(KEY).await.unwrap();
+        settle().await;
+        drop(guard);
+    });
+    drop(runtime);
+    assert_eq!(holding(&nodes, KEY), [0, 1, 2]);
+    assert_eq!(holding_after_next_use(&locks, &nodes), [0_usize; 0]);
+}
+
+#[test]
+fn releases_that_waited_for_others_when_the_runtime_ended_are_sent_on_the_next_one() {
+    const GUARDS: usize = 1_500;
+    let nodes = on_threads(3);
+    let locks = locks(&nodes);
+    let runtime = current_thread();
+    runtime.block_on(async {
+        let mut guards = Vec::new();
+        for number in 0..GUARDS {
+            let guard = locks.lock(format!("k{number}")).await.unwrap();
+            guards.push(guard);
+        }
+        settle().await;
+        // Their releases are the last to be polled, if they were polled at all.
+        drop(guards);
+    });
+    drop(runtime);
+    drop(block_on(locks.lock("other")).unwrap());
+    wait_until_empty(&nodes);
+}
+
+#[test]
+fn an_acquire_that_was_cancelled_when_the_runtime_ended_is_released_on_the_next_one() {
+    let nodes = on_threads(3);
+    let locks = locks(&nodes);
+    let runtime = current_thread();
+    runtime.block_on(async {
+        warm(&locks).await;
+        nodes[1].set_fault(Fault::Hang);
+        nodes[2].set_fault(Fault::Hang);
+        let acquire = tokio::time::timeout(30 * MS, locks.lock(KEY));
+        assert!(acquire.await.is_err(), "it hangs");
+    });
+    drop(runtime);
+    nodes.iter().for_each(MemoryNode::heal);
+    assert_eq!(holding(&nodes, KEY)[0], 0);
+    assert_eq!(holding_after_next_use(&locks, &nodes), [0_usize; 0]);
+}

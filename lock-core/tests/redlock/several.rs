@@ -176,6 +176,7 @@ mod apart {
     use lock_core::{Command, NodeError, RedisNode, Redlock, Reply};
 
     use super::*;
+    use crate::logs::Log;
 
     /// Releases of several keys at once: there is nothing to release that way.
     static RELEASES_OF_SEVERAL: AtomicUsize = AtomicUsize::new(0);
@@ -290,6 +291,24 @@ mod apart {
             nodes.iter().all(|node| keys(node) == ["a", "b"]),
             "the promise is kept"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn neither_the_first_refusal_nor_what_is_given_back_is_told_as_a_failure() {
+        let (log, _on) = Log::start(tracing::Level::DEBUG);
+        let nodes = nodes(3);
+        let locks = Redlock::new(nodes.iter().cloned().map(Cluster)).unwrap();
+        let guard = locks.lock(all(&["a", "b"])).await.unwrap();
+        assert_eq!(log.count("not acquired"), 0, "{}", log.text());
+        sleep(MS).await;
+        // The part that was acquired is dropped with the call.
+        let taken = locks.try_lock(all(&["Z", "a"])).await.unwrap();
+        assert!(taken.is_none());
+        assert_eq!(log.count("dropped at once"), 0, "{}", log.text());
+        assert_eq!(log.count("contended resource=a"), 1, "{}", log.text());
+        drop(guard);
+        settle().await;
+        assert!(nodes.iter().all(|node| node.keys().is_empty()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,9 @@ const PROBE_LAPSES: u32 = 10;
 /// must not fill a log.
 const STEADY: Duration = Duration::from_secs(1);
 
+/// What comes later than after so many times of what is allowed comes of a pause, and says nothing of the timeout.
+const LATE_UP_TO: u32 = 10;
+
 /// What is known of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Health {
@@ -22,6 +25,8 @@ pub(crate) struct Health {
     probed_until: Option<Duration>,
     /// It does not serve, as operators were told.
     is_down: bool,
+    /// It was out of memory when it failed last: what sets no key, it serves all the same.
+    is_full: bool,
     /// Since when it has served in time, while it is down.
     well_since: Option<Duration>,
     /// The time after which it served, if that was too late.
@@ -35,6 +40,8 @@ pub(crate) struct Answered {
     pub(crate) took: Duration,
     /// How long it may take.
     pub(crate) allowed: Duration,
+    /// It was to set a key.
+    pub(crate) sets_keys: bool,
 }
 
 /// Whether an acquire may ask a node.
@@ -97,8 +104,17 @@ impl Health {
         self.goes_down()
     }
 
+    /// A call has failed since the node is out of memory, as any other would have that sets a key. Returns whether
+    /// the node is down only from now on.
+    pub(crate) fn failed_full(&mut self) -> bool {
+        let is_news = self.failed();
+        self.is_full = true;
+        is_news
+    }
+
     fn goes_down(&mut self) -> bool {
         self.well_since = None;
+        self.is_full = false;
         !mem::replace(&mut self.is_down, true)
     }
 
@@ -106,11 +122,18 @@ impl Health {
     /// unknown for a call that began while the node was fine.
     pub(crate) fn served(&mut self, answered: Option<Answered>) -> bool {
         self.answered();
-        let Some(Answered { at, took, allowed }) = answered.filter(|_| self.is_down) else {
+        let proves = |answered: &Answered| self.is_down && (answered.sets_keys || !self.is_full);
+        let Some(answered) = answered.filter(proves) else {
             return false;
         };
-        self.late = (took > allowed).then_some(took);
-        if self.late.is_some() {
+        let Answered {
+            at, took, allowed, ..
+        } = answered;
+        self.is_full = false;
+        let is_late = took > allowed;
+        let is_by_timeout = took <= allowed.saturating_mul(LATE_UP_TO);
+        self.late = (is_late && is_by_timeout).then_some(took);
+        if is_late {
             self.well_since = None;
             return false;
         }
@@ -169,6 +192,7 @@ mod tests {
                 at: at * MS,
                 took: took * MS,
                 allowed: WITHIN,
+                sets_keys: false,
             })
         };
         for fails in [Health::failed, Health::overdue] {
@@ -207,6 +231,7 @@ mod tests {
             at: NOW,
             took: WITHIN * 2,
             allowed: WITHIN,
+            sets_keys: false,
         };
         let mut health = Health::default();
         health.overdue();
@@ -221,6 +246,50 @@ mod tests {
             ..late
         }));
         assert_eq!(health.late(), None);
+    }
+
+    #[test]
+    fn an_answer_after_a_pause_is_late_and_says_nothing_of_the_timeout() {
+        let late = |took| Answered {
+            at: NOW,
+            took,
+            allowed: WITHIN,
+            sets_keys: true,
+        };
+        let mut health = Health::default();
+        health.overdue();
+        health.served(Some(late(WITHIN * 10)));
+        assert_eq!(health.late(), Some(WITHIN * 10));
+        let pause = WITHIN * 10 + Duration::from_nanos(1);
+        assert!(!health.served(Some(late(pause))));
+        assert_eq!(health.late(), None);
+        assert!(!health.is_fine());
+    }
+
+    #[test]
+    fn a_node_without_memory_is_up_again_when_it_has_set_keys() {
+        let answer = |seconds, sets_keys| {
+            Some(Answered {
+                at: NOW * seconds,
+                took: WITHIN,
+                allowed: WITHIN,
+                sets_keys,
+            })
+        };
+        let mut health = Health::default();
+        assert!(health.failed_full());
+        assert!(!health.served(answer(1, false)));
+        assert!(!health.served(answer(9, false)), "a release, say");
+        assert!(!health.served(answer(10, true)));
+        assert!(!health.failed_full());
+        assert!(!health.served(answer(20, false)));
+        assert!(!health.served(answer(21, true)));
+        // From here on, whatever it serves counts.
+        assert!(health.served(answer(22, false)));
+        assert!(health.failed_full());
+        assert!(!health.overdue());
+        assert!(!health.served(answer(30, false)));
+        assert!(health.served(answer(31, false)), "it failed otherwise last");
     }
 
     #[test]
