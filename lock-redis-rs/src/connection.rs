@@ -27,12 +27,19 @@ impl Own {
         Self { connection, heard }
     }
 
-    pub(crate) async fn request(mut self, cmd: &Cmd, is_scan: bool) -> Result<Reply, NodeError> {
-        let words = cmd.args_iter().count();
-        self.heard.asks(longest_reply(words, is_scan));
-        match self.connection.send_packed_command(cmd).await {
-            Ok(value) => reply(value),
-            Err(error) => Err(told(error)),
+    /// Sends the command at the first poll. Not an `async fn`, whose future would have the connection twice.
+    pub(crate) fn request(
+        &self,
+        cmd: Arc<Cmd>,
+        is_scan: bool,
+    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
+        let (mut connection, heard) = (self.connection.clone(), self.heard.clone());
+        async move {
+            heard.asks(longest_reply(cmd.args_iter().count(), is_scan));
+            match connection.send_packed_command(&cmd).await {
+                Ok(value) => reply(value),
+                Err(error) => Err(told(error)),
+            }
         }
     }
 
@@ -59,9 +66,8 @@ impl Connection for Own {
         &self,
         command: &Command,
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
-        let (own, cmd) = (self.clone(), command.encoded(pack));
         let is_scan = matches!(command.operation(), Operation::Scan { .. });
-        unconstrained(async move { own.request(&cmd, is_scan).await })
+        unconstrained(self.request(command.encoded(pack), is_scan))
     }
 }
 

@@ -136,7 +136,7 @@ async fn why_refused(network: Network, address: &Address, limit: Duration) -> Op
     let mut login = redis::cmd("AUTH");
     login.arg(info.redis_settings().username());
     login.arg(info.redis_settings().password());
-    let answer = pin!(connection.request(&login, false));
+    let answer = pin!(connection.request(Arc::new(login), false));
     let answer = match select(answer, driver).await {
         Either::Left((answer, _)) => answer,
         // The connection broke, as the answer tells.

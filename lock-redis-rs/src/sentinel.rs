@@ -89,12 +89,11 @@ impl SentinelClient for Address {
         connection: &Own,
         words: &[&str],
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
-        let own = connection.clone();
         let mut command = redis::Cmd::new();
         for word in words {
             command.arg(word);
         }
-        async move { own.request(&command, false).await }
+        connection.request(Arc::new(command), false)
     }
 
     async fn listen(

@@ -92,8 +92,8 @@ impl<C: Client> Keeper<C> {
                 // Somebody may hold on to the runtime of the connection and not drive it.
                 let timer = (!link.is_home()).then(|| self.runtime().0.sleep(within));
                 let request = link.connection().send(command);
-                let call = Call::new(Arc::clone(&link), command.clone(), within, timer, request);
-                let mut call = pin!(call);
+                let (taken, command) = (Arc::clone(&link), command.clone());
+                let mut call = pin!(Call::new(taken, command, within, timer, request));
                 let answer = call.as_mut().await;
                 // If it ended between the look at it and the call, another connection takes the call. What
                 // was handed over is never sent again, whatever became of it.

@@ -160,6 +160,14 @@ impl<'a> Acquire<'a> {
         self.engine.registry.is_shut()
     }
 
+    /// The token of an attempt behind those with these.
+    fn token(&self, own: &[Token]) -> Token {
+        match own.last() {
+            Some(last) if mutant!(TokenReused) => *last,
+            _ => self.engine.settings().token(&*self.runtime),
+        }
+    }
+
     /// One attempt, at `now`. After a defeat its releases are on their way. Both are boxed, so that the
     /// common case moves no room for them.
     async fn attempt(
@@ -168,12 +176,9 @@ impl<'a> Acquire<'a> {
         now: Duration,
         own: &[Token],
     ) -> Result<Held, (Box<Defeat>, Box<FanOut<Acquiring>>)> {
-        let token = match own.last() {
-            Some(last) if mutant!(TokenReused) => *last,
-            _ => self.engine.settings().token(&*self.runtime),
-        };
         let nodes = &self.engine.nodes;
         let began = self.engine.settings().beginning(&*self.runtime, now);
+        let token = self.token(own);
         let lock = Acquisition::new(nodes, &self.runtime, &self.plan, began, token);
         let lock = Arc::new(lock);
         if !mutant!(ShutdownForgetsAttempts) {
@@ -215,7 +220,7 @@ impl<'a> Acquire<'a> {
         fan_out.take_ready().await;
         let defeat = Defeat {
             round: fan_out.operation.round.clone(),
-            token,
+            token: lock.token,
             verdict,
             took: now.saturating_sub(lock.started),
         };
