@@ -33,6 +33,12 @@ impl OpenCall {
         now.saturating_sub(self.began) >= self.within / 2
     }
 
+    /// Returns whether it has waited for as long as other calls than releases may take: a release may take
+    /// ten times as long.
+    pub(super) fn is_late(&self, now: Duration) -> bool {
+        now.saturating_sub(self.began) >= self.within / 10
+    }
+
     /// Returns whether this is the call's command: the keeper sends a clone of it.
     fn is_of(&self, command: &Command) -> bool {
         std::ptr::eq(self.command.operation(), command.operation())

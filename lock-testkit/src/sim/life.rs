@@ -285,7 +285,9 @@ impl World {
         for number in 0..self.servers.len() {
             let id = self.endpoint_id(client, super::server::ServerId(number));
             let endpoint = self.endpoint(id);
-            if !endpoint.has_answered || endpoint.failed_at >= began {
+            // A shutdown waits for the last nodes no longer than for any other command.
+            let is_late = endpoint.calls.iter().any(|call| call.is_late(now));
+            if !endpoint.has_answered || endpoint.failed_at >= began || is_late {
                 continue;
             }
             for (key, fact, _) in self.servers[number].keys(now) {
