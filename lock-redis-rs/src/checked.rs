@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most bytes of a reply, and how many more for each word of its command: the longest replies are arrays
-/// with an integer for each of many keys.
+/// The most bytes of a reply, and how many more for each word of the longest command so far: the longest
+/// replies are arrays with an integer for each of many keys.
 const REPLY: usize = 64 * 1024;
 const REPLY_PER_WORD: usize = 8;
 

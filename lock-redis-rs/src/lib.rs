@@ -45,9 +45,10 @@
 //!   acquires of unknown fate are sent on the old one first.
 //! - A handshake that the server answers with an error (`NOAUTH`, `WRONGPASS`, `LOADING`), or before which
 //!   it hangs up with one (`ERR max number of clients reached`), gives calls that error.
-//! - A reply that is no legal one ends it, as do more than 64 KiB for a reply (and 8 bytes more for each word
-//!   of its command), and a reply that nobody asked for. This does not hold where redis-rs opens the
-//!   connection by itself: with TLS of its own, with `from_connection` and with `from_pool`.
+//! - A reply that is not a legal one ends it, as do more than 64 KiB for a reply (and 8 bytes more for each
+//!   word of the longest command so far; 2.6 MB once `Redlock::list` was called), and, behind the handshake, a
+//!   reply that nobody asked for. This does not hold where redis-rs opens the connection by itself: with TLS of
+//!   its own, with `from_connection` and with `from_pool`.
 //! - **One node is one server.** The addresses of a name are tried one after the other, in an order that is
 //!   the same for every process, and a warning says if there are several: where they lead to different
 //!   servers, two processes may hold one lock. A name is looked up by the operating system, once at a time

@@ -260,17 +260,19 @@ async fn a_body_that_does_not_end_keeps_its_lock_and_is_reported() {
     assert!(is_empty(&nodes));
 }
 
+/// Returns whether all nodes have the key still when its holder has heard of a shutdown 50 ms ago.
+async fn finds_its_keys(lost: impl Future<Output = Loss>, nodes: Vec<MemoryNode>) -> bool {
+    assert_eq!(lost.await, Loss::ShutDown);
+    sleep(50 * MS).await;
+    nodes.iter().all(|node| node.keys() == [KEY.as_bytes()])
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_holder_of_a_guard_hears_of_a_shutdown_before_its_lock_is_released() {
     let nodes = nodes(5);
     let locks = locks(&nodes);
     let guard = locks.lock(KEY).await.unwrap();
-    let (lost, seen) = (guard.lost(), nodes.clone());
-    let holder = tokio::spawn(async move {
-        assert_eq!(lost.await, Loss::ShutDown);
-        sleep(50 * MS).await;
-        seen.iter().all(|node| node.keys() == [KEY.as_bytes()])
-    });
+    let holder = tokio::spawn(finds_its_keys(guard.lost(), nodes.clone()));
     sleep(MS).await;
     locks.shutdown_within(1000 * MS).await.unwrap();
     assert!(holder.await.unwrap(), "it had a moment to react");
@@ -284,12 +286,7 @@ async fn a_second_shutdown_takes_nobodys_moment_to_react() {
     let nodes = nodes(5);
     let locks = locks(&nodes);
     let guard = locks.lock(KEY).await.unwrap();
-    let (lost, seen) = (guard.lost(), nodes.clone());
-    let holder = tokio::spawn(async move {
-        assert_eq!(lost.await, Loss::ShutDown);
-        sleep(50 * MS).await;
-        seen.iter().all(|node| node.keys() == [KEY.as_bytes()])
-    });
+    let holder = tokio::spawn(finds_its_keys(guard.lost(), nodes.clone()));
     sleep(MS).await;
     let second = async {
         sleep(10 * MS).await;
