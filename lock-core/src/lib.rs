@@ -39,7 +39,8 @@
 //!   [`LockRequest`] or a name, to get a [`LockGuard`].
 //! - [`Redlock`] is the algorithm, with its [builder](RedlockBuilder).
 //! - [`tick`] has jobs that run once per tick of a schedule, on one of several instances.
-//! - [`observer`] has what a program can hear of its locks and nodes, for metrics.
+//! - [`observer`] has what a program can hear of its locks and nodes, for metrics, and [`check`] what the nodes say
+//!   when they are asked, for readiness probes.
 //! - [`backend`] and [`node`] are for backend authors, [`custom`] for authors of locks of another kind,
 //!   [`runtime`] for custom executors.
 //!
@@ -105,6 +106,7 @@ macro_rules! mutant {
 }
 
 pub mod backend;
+pub mod check;
 pub mod custom;
 mod display;
 mod error;

@@ -17,6 +17,7 @@ pub(crate) static ACQUIRE_ALL: Script = script!("acquire_all");
 pub(crate) static RELEASE_ALL: Script = script!("release_all");
 pub(crate) static INSPECT: Script = script!("inspect");
 pub(crate) static REMOVE: Script = script!("remove");
+pub(crate) static DESCRIBE: Script = script!("describe");
 
 /// A script and its SHA-1 digest, by which servers know it.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::iter;
 use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -95,6 +96,7 @@ impl Command {
                 self.name_and_keys(slice::from_ref(key).iter())
             }
             Operation::Scan { prefix, cursor } => return scan(prefix, *cursor),
+            Operation::Describe => self.name_and_keys(iter::empty()),
         };
         match operation {
             Operation::Acquire { token, ttl, .. } => {
@@ -121,7 +123,10 @@ impl Command {
                     args.push(number(whole_millis(*keep)));
                 }
             }
-            Operation::Inspect { .. } | Operation::Remove { .. } | Operation::Scan { .. } => {}
+            Operation::Inspect { .. }
+            | Operation::Remove { .. }
+            | Operation::Scan { .. }
+            | Operation::Describe => {}
         }
         args
     }

@@ -96,6 +96,15 @@ pub enum Operation {
         /// The lock's key.
         key: Arc<[u8]>,
     },
+    /// Asks the server for its time and for what it says of itself, for operators. It has no key, and changes
+    /// nothing.
+    ///
+    /// Answers an array: the seconds since the Unix epoch and the microseconds of the running one, as the texts
+    /// of numbers; and lines of the form `name:value`, the fields of `INFO` that it has of `redis_version`,
+    /// `valkey_version`, `run_id`, `role`, `connected_slaves`, `min_slaves_good_slaves`, `aof_enabled`,
+    /// `maxmemory` and `maxmemory_policy`. Where `INFO` is refused, `Nil` stands in place of the lines, and
+    /// behind it the server's reason.
+    Describe,
 }
 
 /// One key that an [`Operation::Extend`] extends.
@@ -121,6 +130,7 @@ impl Operation {
             Self::Inspect { .. } => "inspect",
             Self::Scan { .. } => "scan",
             Self::Remove { .. } => "remove",
+            Self::Describe => "describe",
         }
     }
 
@@ -131,7 +141,7 @@ impl Operation {
     }
 
     /// Returns the key that decides about the connection (rule N12): the first one, if there are
-    /// several, and for a scan its prefix.
+    /// several; for a scan its prefix, and for a description none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -141,6 +151,7 @@ impl Operation {
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
             Self::Inspect { key } | Self::Remove { key } => key,
             Self::Scan { prefix, .. } => prefix,
+            Self::Describe => &[],
         }
     }
 
@@ -152,7 +163,7 @@ impl Operation {
             | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
             Self::Inspect { .. } | Self::Remove { .. } => 1,
-            Self::Scan { .. } => 0,
+            Self::Scan { .. } | Self::Describe => 0,
         }
     }
 
@@ -182,6 +193,7 @@ impl Operation {
             Self::Inspect { .. } => &scripts::INSPECT,
             Self::Scan { .. } => return None,
             Self::Remove { .. } => &scripts::REMOVE,
+            Self::Describe => &scripts::DESCRIBE,
         })
     }
 }

@@ -5,6 +5,7 @@ mod acquisition;
 mod backlog;
 mod builder;
 mod calls;
+mod check;
 mod debts;
 mod engine;
 mod extend;
@@ -30,6 +31,7 @@ use async_trait::async_trait;
 
 pub use builder::RedlockBuilder;
 
+use crate::check::CheckReport;
 use crate::error::{
     AcquireError, BuildError, FlushError, ForceReleaseError, InvalidInput, ResumeError,
     ShutdownError,
@@ -157,6 +159,33 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// The call may be dropped at any time.
     pub async fn list(&self, prefix: impl AsRef<[u8]>, max: usize) -> Listing {
         survey::list(&self.engine, prefix.as_ref(), max).await
+    }
+
+    /// Asks each node what it is, and for a lock on a name that nobody else knows, which it gets back at once: for
+    /// readiness probes ([`CheckReport::is_available`]) and for operators, who see in its
+    /// [table](CheckReport#impl-Display-for-CheckReport) what is the matter and what to do about it.
+    ///
+    /// It takes as long as the slowest node, which has the node timeout, or the connect timeout if it has never answered,
+    /// and a moment more for the releases. The name is the lock's prefix, `lock-check:` and a UUID; where its release does
+    /// not arrive, its key lives for 5 s. To see more than the time of a server, the user needs the right to call `INFO`.
+    ///
+    /// ```
+    /// # use lock_core::Redlock;
+    /// # use lock_testkit::MemoryNode;
+    /// # futures::executor::block_on(async {
+    /// # let locks = Redlock::new(MemoryNode::several(3))?;
+    /// let report = locks.check().await;
+    /// assert!(report.is_available());
+    /// println!("{report}");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time. What it has set is released in the background.
+    pub async fn check(&self) -> CheckReport {
+        check::check(&self.engine).await
     }
 
     /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.

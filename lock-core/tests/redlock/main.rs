@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
 
 mod cancellation;
+mod check;
 mod cleanup;
 mod contention;
 mod early_decision;

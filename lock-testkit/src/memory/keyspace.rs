@@ -36,6 +36,8 @@ const SWEEP_FROM: usize = 1024;
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
     sweep_above: usize,
+    /// What the clock by which the server tells the time showed, since the Unix epoch, at the instant zero.
+    pub(crate) epoch: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +89,7 @@ impl Keyspace {
         Self {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
+            epoch: None,
         }
     }
 
@@ -144,11 +147,21 @@ impl Keyspace {
                     Reply::Array(keys),
                 ]))
             }
+            Operation::Describe => Ok(self.describe(at)),
             other => Err(NodeError::server(format!(
                 "ERR unknown command '{}'",
                 other.name()
             ))),
         }
+    }
+
+    /// Returns what a server says that keeps all in memory.
+    fn describe(&self, at: Duration) -> Reply {
+        let time = at.saturating_add(self.epoch.unwrap_or_default());
+        let [secs, micros] = [time.as_secs(), u64::from(time.subsec_micros())];
+        let [secs, micros] = [secs, micros].map(|part| Reply::Bytes(part.to_string().into_bytes()));
+        let info = "role:master\naof_enabled:0\nmaxmemory:0\nmaxmemory_policy:noeviction";
+        Reply::Array(vec![secs, micros, Reply::Bytes(info.into())])
     }
 
     fn acquire(

@@ -7,7 +7,7 @@ mod server;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
@@ -206,6 +206,10 @@ impl MemoryNode {
         // Only a test could have panicked while it held the lock; the keys are whole.
         let mut server = (self.inner.server.lock()).unwrap_or_else(PoisonError::into_inner);
         let now = runtime.now();
+        server.keyspace.epoch.get_or_insert_with(|| {
+            let wall = runtime.system_time().duration_since(UNIX_EPOCH);
+            wall.unwrap_or_default().saturating_sub(now)
+        });
         server.run_due(now);
         let seen = look(&mut server, now);
         server.run_due(now);

@@ -262,6 +262,10 @@ mutants! {
         a_scan_finds_the_strings_with_its_prefix_and_no_others;
     ScanTakesPatterns a_scan_that_takes_its_prefix_for_a_pattern:
         a_scan_finds_the_strings_with_its_prefix_and_no_others;
+    DescribesWithoutTheRole a_description_without_the_role:
+        a_description_tells_the_time_and_the_role;
+    DescribesATimeThatGoesBack a_description_whose_time_goes_back:
+        a_description_tells_the_time_and_the_role;
     RemovesNothing a_removal_that_does_nothing:
         a_removal_deletes_the_key_whoever_holds_it, a_removal_finds_no_missing_key;
     RemovesTokensAlone a_removal_of_tokens_alone: a_removal_deletes_the_key_whoever_holds_it;

@@ -94,6 +94,7 @@ impl BrokenNode {
             Operation::Inspect { key } => inspecting::inspect(self, key).await,
             Operation::Remove { key } => inspecting::remove(self, key).await,
             Operation::Scan { prefix, .. } => inspecting::scan(self, prefix).await,
+            Operation::Describe => inspecting::describe(self).await,
             _ => None,
         };
         match instead {

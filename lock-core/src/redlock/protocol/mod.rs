@@ -22,7 +22,7 @@ pub(crate) use ledger::{Follow, Ledger};
 pub(crate) use placement::{anchor_order, slot};
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};
 pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
-pub(crate) use replies::{AcquireAnswer, KeyAnswer, inspected, scanned};
+pub(crate) use replies::{AcquireAnswer, KeyAnswer, described, inspected, scanned};
 pub(crate) use retries::{AskPlan, Next, ReportHolder, Retries, WaitPolicy};
 pub(crate) use timing::{Moment, Timing};
 pub(crate) use votes::{Ballots, NodeSet, Quorum, Standing, Step, Tally};

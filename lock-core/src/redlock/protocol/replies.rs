@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::check::Described;
 use crate::inspection::LockKey;
 use crate::node::{NodeError, Operation, Reply};
 
@@ -70,6 +71,34 @@ pub(crate) fn scanned(
         ))
     };
     read().ok_or(unexpected)
+}
+
+/// Reads what a server told of itself.
+pub(crate) fn described(operation: &Operation, reply: &Reply) -> Result<Described, NodeError> {
+    let unexpected = || NodeError::unexpected_reply(operation, reply);
+    let (time, told) = match reply {
+        Reply::Array(parts) => parts.split_at_checked(2).ok_or_else(unexpected)?,
+        _ => return Err(unexpected()),
+    };
+    let text = |reply: &Reply| match reply {
+        Reply::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let number = |reply| text(reply)?.parse::<u64>().ok();
+    let [secs, micros] = [&time[0], &time[1]].map(number);
+    let info = match told {
+        [Reply::Bytes(lines)] => {
+            let lines = String::from_utf8_lossy(lines);
+            let pairs = lines.lines().filter_map(|line| line.split_once(':'));
+            let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            Ok(pairs.map(owned).collect())
+        }
+        [Reply::Nil, why] => Err(text(why).ok_or_else(unexpected)?),
+        _ => return Err(unexpected()),
+    };
+    let micros = Duration::from_micros(micros.ok_or_else(unexpected)?);
+    let time = Duration::from_secs(secs.ok_or_else(unexpected)?).saturating_add(micros);
+    Ok(Described { time, info })
 }
 
 /// Reads who holds a lock, as a node told.

@@ -146,6 +146,10 @@ pub(crate) fn scan(prefix: impl AsRef<[u8]>, cursor: u64) -> Command {
     Command::from(Operation::Scan { prefix, cursor })
 }
 
+pub(crate) fn describe() -> Command {
+    Command::from(Operation::Describe)
+}
+
 /// The answer to an operation on several keys, one integer for each.
 pub(crate) fn answers(answers: &[i64]) -> Reply {
     Reply::Array(answers.iter().copied().map(Reply::Int).collect())

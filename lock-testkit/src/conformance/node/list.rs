@@ -76,6 +76,7 @@ macro_rules! __node_checks {
             required N2 inspecting::an_inspection_finds_no_missing_key,
             required N1 inspecting::an_inspection_changes_nothing,
             optional N2 inspecting::a_scan_finds_the_strings_with_its_prefix_and_no_others,
+            optional N2 inspecting::a_description_tells_the_time_and_the_role,
             required N2 inspecting::a_removal_deletes_the_key_whoever_holds_it,
             required N2 inspecting::a_removal_deletes_no_other_key,
             required N2 inspecting::a_removal_leaves_a_key_of_another_type_alone,
