@@ -20,7 +20,7 @@ use super::protocol::{
 };
 use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
-use super::{renew, several};
+use super::{fill, renew, several};
 use crate::display::Name;
 use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
 use crate::held::HeldLock;
@@ -210,6 +210,7 @@ impl<'a> Acquire<'a> {
             if let Some(renewal) = self.plan.renewal {
                 renew::start(self.engine, &lock, renewal);
             }
+            fill::start(&lock);
             if mutant!(ShutdownForgetsAttempts) {
                 lock.register(&self.engine.registry);
             }
@@ -423,7 +424,12 @@ impl Operation for Acquiring {
         if !self.is_decided && !mutant!(NoCleanupAfterCancellation) {
             self.give_up(calls);
         }
-        Box::new(settle)
+        Box::new(|done, calls| {
+            let lock = done.lock.clone();
+            settle(done, calls);
+            // A node that was slow to answer may turn out not to have the key.
+            lock.iter().for_each(fill::start);
+        })
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Acquisition {
     pub(crate) is_unreleased_told: AtomicBool,
     /// A body runs that is not to outlive the lock.
     is_scoped: AtomicBool,
+    /// A task gives its keys to nodes that missed them.
+    is_filled: AtomicBool,
     registration: OnceLock<Registration<Self>>,
     renewed: OnceLock<Box<Renewed<Self>>>,
 }
@@ -102,6 +104,7 @@ impl Acquisition {
             loss: Mutex::new(LossState::Untold(Waiters::default())),
             is_unreleased_told: AtomicBool::new(false),
             is_scoped: AtomicBool::new(false),
+            is_filled: AtomicBool::new(false),
             registration: OnceLock::new(),
             renewed: OnceLock::new(),
         }
@@ -338,6 +341,15 @@ impl Acquisition {
 
     pub(crate) fn is_scoped(&self) -> bool {
         self.is_scoped.load(Ordering::SeqCst)
+    }
+
+    /// A task is to give its keys to nodes that missed them. Returns `false` if one does so already.
+    pub(crate) fn begin_fill(&self) -> bool {
+        !self.is_filled.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn end_fill(&self) {
+        self.is_filled.store(false, Ordering::SeqCst);
     }
 
     /// It is not extended automatically any more.

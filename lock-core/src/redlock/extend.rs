@@ -46,7 +46,7 @@ pub(crate) fn set_again(
     if now >= valid_until {
         return;
     }
-    lock.ledger().heals(now);
+    lock.ledger().heals(node, now);
     // By script, since another extension may have set the key again already: a plain SET would be
     // refused by it, as by a stranger's.
     let command = Command::from(lock.keys.acquire(lock.token, timing.ttl, true));

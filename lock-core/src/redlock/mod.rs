@@ -10,6 +10,7 @@ mod debts;
 mod engine;
 mod extend;
 mod fanout;
+mod fill;
 mod held;
 mod news;
 mod node;

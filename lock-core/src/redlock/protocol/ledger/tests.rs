@@ -189,8 +189,10 @@ fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
     // Setting it again makes it unsettled anew, where it is not known to be.
     ledger.extend_answered(2, KeyAnswer::Missing, UNSETTLED);
     assert!(!ledger.granted().contains(2));
-    ledger.heals(UNSETTLED);
+    ledger.heals(2, UNSETTLED);
     assert!(!ledger.extend_answered(2, yes, UNSETTLED * 2 - MS));
+    // Whose answer never came, since its runtime ended.
+    assert!(ledger.extend_answered(2, yes, UNSETTLED * 2));
 }
 
 #[test]
@@ -202,10 +204,54 @@ fn a_key_that_was_set_again_counts_when_the_doubtful_command_before_is_settled()
     ledger.acquire_answered(2, &broken(), at_zero);
     ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
     ledger.extend_answered(2, KeyAnswer::Missing, MS);
-    ledger.heals(MS);
+    ledger.heals(2, MS);
     ledger.acquire_answered(2, &granted, || 2 * MS);
-    assert!(!ledger.extend_answered(2, yes, UNSETTLED));
-    assert!(ledger.extend_answered(2, yes, UNSETTLED + MS));
+    assert!(!ledger.extend_answered(2, yes, UNSETTLED - MS));
+    assert!(ledger.extend_answered(2, yes, UNSETTLED));
+}
+
+#[test]
+fn a_held_lock_missed_the_nodes_that_failed_and_none_that_refused() {
+    let table: [(Answer, bool); 6] = [
+        (Ok(AcquireAnswer::Granted), false),
+        (refused(), false),
+        (not_sent(), true),
+        (broken(), true),
+        (cross_slot(), false),
+        (Err(NodeError::server("NOPERM this user may not")), false),
+    ];
+    for (answer, is_missed) in table {
+        let mut ledger = asked(false);
+        for node in 0..2 {
+            ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+        }
+        ledger.acquire_answered(2, &answer, at_zero);
+        assert!(ledger.missed().is_empty(), "it is not won yet");
+        ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+        assert_eq!(ledger.missed().contains(2), is_missed, "{answer:?}");
+        // Whatever a later try comes to counts.
+        ledger.acquire_answered(2, &refused(), at_zero);
+        assert!(ledger.missed().is_empty());
+        ledger.acquire_answered(2, &broken(), at_zero);
+        ledger.end();
+        assert!(ledger.missed().is_empty(), "nothing is set any more");
+    }
+}
+
+#[test]
+fn a_key_that_is_set_again_at_one_node_unsettles_no_other() {
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+    }
+    ledger.acquire_answered(2, &broken(), at_zero);
+    ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    ledger.extend_answered(1, KeyAnswer::Missing, MS);
+    ledger.heals(1, UNSETTLED - MS);
+    assert!(ledger.extend_answered(2, KeyAnswer::Ours, UNSETTLED));
+    assert!(!ledger.extend_answered(1, KeyAnswer::Ours, UNSETTLED));
+    ledger.acquire_answered(1, &not_sent(), || UNSETTLED);
+    assert!(ledger.extend_answered(1, KeyAnswer::Ours, UNSETTLED));
 }
 
 #[test]
@@ -229,7 +275,7 @@ fn a_lease_may_be_anywhere_and_counts_where_it_was_exchanged() {
     assert!(!ledger.extend_answered(1, KeyAnswer::Foreign, MS));
     assert_eq!(ledger.granted(), set(&[0]));
     // What is set again may vanish again.
-    ledger.heals(MS);
+    ledger.heals(1, MS);
     assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
     assert!(!ledger.extend_answered(1, KeyAnswer::Ours, MS));
 }
