@@ -76,6 +76,9 @@ enum Wrong {
     KeyLeft,
 }
 
+/// Adds the state that a change leads to.
+type Step<'a> = dyn FnMut(&dyn Fn(&mut State)) + 'a;
+
 fn bit(node: usize) -> u8 {
     1 << node
 }
@@ -206,7 +209,7 @@ impl State {
         next
     }
 
-    fn steps_of(&self, lock: usize, step: &mut dyn FnMut(&dyn Fn(&mut Self))) {
+    fn steps_of(&self, lock: usize, step: &mut Step<'_>) {
         let it = self.locks[lock];
         match it.phase {
             Phase::Idle => step(&|state| {
