@@ -5,6 +5,7 @@ mod acquisition;
 mod backlog;
 mod builder;
 mod calls;
+mod confirm;
 mod debts;
 mod engine;
 mod extend;

@@ -9,6 +9,7 @@ mod contention;
 mod early_decision;
 mod errors;
 mod extension;
+mod fencing;
 mod handover;
 mod hold;
 mod input;

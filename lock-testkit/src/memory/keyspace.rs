@@ -21,6 +21,8 @@ macro_rules! mutant {
     };
 }
 
+mod counters;
+
 /// How much of a foreign value a refusal reports, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
@@ -36,6 +38,8 @@ const SWEEP_FROM: usize = 1024;
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
     sweep_above: usize,
+    /// What the server's clock shows beyond the instant at which a method is called.
+    epoch: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ struct Entry {
 }
 
 /// The value of a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A hash, a list or the like: `GET` answers WRONGTYPE.
@@ -87,12 +91,47 @@ impl Keyspace {
         Self {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
+            epoch: Duration::ZERO,
         }
+    }
+
+    /// Loses all keys.
+    pub(crate) fn forget(&mut self) {
+        self.entries.clear();
+        self.sweep_above = SWEEP_FROM;
+    }
+
+    /// The server's clock shows `wall` at this instant.
+    pub(crate) fn set_clock(&mut self, wall: Duration, at: Duration) {
+        self.epoch = wall.saturating_sub(at);
+    }
+
+    /// What `TIME` answers, in microseconds.
+    fn time(&self, at: Duration) -> u64 {
+        let time = self.epoch.saturating_add(at);
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
         match operation {
+            Operation::Acquire {
+                keys,
+                token,
+                ttl,
+                fence: Some(fence),
+                ..
+            } => self.acquire_fenced(keys, token, *ttl, fence, at),
+            Operation::Confirm {
+                keys,
+                token,
+                fence,
+                granted,
+                raised,
+            } => {
+                let numbers = [*granted, *raised];
+                Ok(Reply::Int(self.confirm(keys, token, fence, numbers, at)))
+            }
             Operation::Acquire {
                 keys, token, ttl, ..
             } => {

@@ -118,7 +118,7 @@ impl Ledger {
         // Of several keys that could not be set again, some may be there still.
         let may_have_others = self.has_several && self.valid_until.is_some();
         let may_be_set = match answer {
-            Ok(AcquireAnswer::Granted) => {
+            Ok(AcquireAnswer::Granted(_)) => {
                 if !self.doubtful.contains(node) || now() >= self.settled_at {
                     self.granted = self.granted.with(node);
                     self.doubtful = self.doubtful.without(node);
