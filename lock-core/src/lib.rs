@@ -64,7 +64,7 @@
 //! | warn | `tick not run`, by [`run_forever`](tick::TickJob::run_forever): an outage, too late, or beside another run | `job`, `tick`, `reason` |
 //! | warn | `job failed`, `job panicked` | `job`, `tick`, `took_us`, `error`, `panic` |
 //! | debug | `tick run`, `tick claimed elsewhere` | `job`, `tick`, `took_us` |
-//! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes` |
+//! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes`, `fencing_token` |
 //! | debug | `contended` *, `not acquired` * | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended` *, `not extended` *, by a guard or automatically | `resource`, `lock`, `remaining_us`, `error` |
 //! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
@@ -86,7 +86,7 @@
 //!   does that work under any executor.
 //! - `cron`: ticks of cron expressions with time zones (`TickJob::cron`), by the crates `croner` and
 //!   `chrono-tz`. Off by default.
-//! - `serde`: serde can write and read a [`Lease`]. Off by default.
+//! - `serde`: serde can write and read a [`Lease`] and a [`FencingToken`]. Off by default.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -111,6 +111,7 @@ pub mod custom;
 mod display;
 mod error;
 mod events;
+mod fencing;
 mod guard;
 mod held;
 mod inspection;
@@ -137,6 +138,7 @@ pub use error::{
     Loss, NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
     Unavailable, WithLockError,
 };
+pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use held::{HeldReport, Votes};
 pub use inspection::{Inspection, ListedLock, Listing, LockKey, NodeInspection};

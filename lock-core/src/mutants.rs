@@ -125,6 +125,12 @@ mutants! {
     WaitingCallsSentLate = "waiting-calls-sent-late";
     /// A connection that stood still writes what waited for it, however late.
     StalledDriversWrite = "stalled-drivers-write";
+    /// The largest number that was granted is the fencing token at once.
+    NotConfirmed = "not-confirmed";
+    /// A node confirms a fencing token though the lock has ended there.
+    ConfirmedWithoutLock = "confirmed-without-lock";
+    /// A node answers its own token with the number of its counter, whoever raised that.
+    GrantedWithoutIdentity = "granted-without-identity";
 }
 
 /// The number of the active mutant plus one.

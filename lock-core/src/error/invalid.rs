@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::display::{Ms, Name};
+use crate::fencing::FencingToken;
 
 /// A value that cannot work, with the limit that it breaks. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +82,35 @@ pub enum InvalidInput {
         /// The longest key.
         max: usize,
     },
+    /// The key of a lock would end as those of fencing counters do.
+    #[error("resource \"{resource}\" ends with the reserved suffix \"{suffix}\"")]
+    ReservedSuffix {
+        /// The resource, as text that may be cut.
+        resource: String,
+        /// What no resource may end with.
+        suffix: &'static str,
+    },
+    /// The floor leaves too little room for tokens above it.
+    #[error("fencing floor {floor} is above the maximum of {max}")]
+    FencingFloor {
+        /// The floor given.
+        floor: FencingToken,
+        /// The largest one.
+        max: FencingToken,
+    },
+    /// The request asks for a fencing token, and this lock has none.
+    #[error("fencing was asked for, but this lock has no fencing tokens")]
+    FencingUnsupported,
+    /// The request asks for a fencing token, and the nodes do not take all of its keys in one command. This
+    /// alone may be found out after something was sent, since only the nodes know.
+    #[error(
+        "fencing was asked for, but the nodes do not take the keys of the lock and of its fencing counter in one \
+         command ({keys} keys in all): on a cluster they must share a slot"
+    )]
+    FencingApart {
+        /// How many keys that would be: two for each resource.
+        keys: usize,
+    },
 }
 
 /// Why a lock cannot be built with these settings. Nothing was sent.
@@ -133,6 +163,19 @@ pub enum BuildError {
     ZeroTimeout {
         /// The setting's name.
         setting: &'static str,
+    },
+    /// Fencing counters would be forgotten too soon, or never.
+    #[error(
+        "fencing_retention {} is outside {}..={}",
+        Ms(*retention), Ms(*min), Ms(*max)
+    )]
+    FencingRetention {
+        /// The retention given.
+        retention: Duration,
+        /// The shortest one: the ttl.
+        min: Duration,
+        /// The longest one: 365 days.
+        max: Duration,
     },
     /// A default for requests cannot work with any request.
     #[error(transparent)]

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::iter;
 use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -88,23 +87,55 @@ impl Command {
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
         let operation = self.operation();
         let mut args = match operation {
+            Operation::Acquire {
+                keys,
+                fence: Some(fence),
+                ..
+            }
+            | Operation::Confirm { keys, fence, .. } => {
+                let all = [keys.as_slice(), &fence.counters];
+                let count = keys.as_slice().len() + fence.counters.len();
+                self.name_and_keys(count, all.into_iter().flatten())
+            }
             Operation::Acquire { keys, .. }
             | Operation::Exchange { keys, .. }
-            | Operation::Release { keys, .. } => self.name_and_keys(keys.as_slice().iter()),
-            Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
+            | Operation::Release { keys, .. } => {
+                self.name_and_keys(keys.as_slice().len(), keys.as_slice())
+            }
+            Operation::Extend { entries } => {
+                self.name_and_keys(entries.len(), entries.iter().map(|it| &it.key))
+            }
             Operation::Inspect { key } | Operation::Remove { key } => {
-                self.name_and_keys(slice::from_ref(key).iter())
+                self.name_and_keys(1, slice::from_ref(key))
             }
             Operation::Scan { prefix, cursor } => return scan(prefix, *cursor),
-            Operation::Describe => self.name_and_keys(iter::empty()),
+            Operation::Describe => self.name_and_keys(0, []),
         };
         match operation {
-            Operation::Acquire { token, ttl, .. } => {
+            Operation::Acquire {
+                token, ttl, fence, ..
+            } => {
                 args.push(word(token.as_bytes()));
                 if operation.script().is_none() {
                     args.extend([word("NX"), word("PX")]);
                 }
                 args.push(number(ttl.as_millis()));
+                if let Some(fence) = fence {
+                    args.push(number(fence.above.get().saturating_add(1)));
+                    args.push(number(fence.retention.as_millis()));
+                }
+            }
+            Operation::Confirm {
+                token,
+                fence,
+                granted,
+                raised,
+                ..
+            } => {
+                args.push(word(token.as_bytes()));
+                args.push(number(granted.get()));
+                args.push(number(raised.get()));
+                args.push(number(fence.retention.as_millis()));
             }
             Operation::Extend { entries } => {
                 for entry in entries.iter() {
@@ -134,9 +165,10 @@ impl Command {
     /// Returns the words that come first: those of the script, or `SET`, and the keys.
     fn name_and_keys<'a>(
         &'a self,
-        keys: impl ExactSizeIterator<Item = &'a Arc<[u8]>>,
+        count: usize,
+        keys: impl IntoIterator<Item = &'a Arc<[u8]>>,
     ) -> Vec<Cow<'a, [u8]>> {
-        let mut args = Vec::with_capacity(3 + 3 * keys.len());
+        let mut args = Vec::with_capacity(3 + 3 * count);
         match self.operation().script() {
             None => args.push(word("SET")),
             Some(script) => {
@@ -144,13 +176,13 @@ impl Command {
                     true => [word("EVAL"), word(script.source)],
                     false => [word("EVALSHA"), word(script.digest())],
                 });
-                args.push(match keys.len() {
+                args.push(match count {
                     1 => word("1"),
                     count => number(count as u64),
                 });
             }
         }
-        args.extend(keys.map(word));
+        args.extend(keys.into_iter().map(word));
         args
     }
 }

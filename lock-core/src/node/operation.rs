@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Keys, Token};
+use crate::fencing::FencingToken;
 use crate::scripts::{self, Script};
 use crate::ttl::Ttl;
 
@@ -21,6 +22,14 @@ pub enum Operation {
     /// leaves it as it is. It answers `Int(1)` if all keys were free. Otherwise it answers an array
     /// about the first key that was not: the holder's token (cut to 128 bytes; `Nil` if the key is not
     /// a string) and the key's PTTL in ms (-1 if it has no expiry).
+    ///
+    /// With `fence` it is a script of its own, for one key or several. If all keys are free, all counters
+    /// get one number with the token behind it, `<number> <token>`: the largest of what each asks for (one
+    /// more than it has; the server's `TIME` in microseconds if there is none) and of the least one that
+    /// `fence` allows. It answers that number as `Int`. If all keys hold this very token and all counters
+    /// were last raised by it, it changes nothing and answers their number; if only a part of that is so,
+    /// it answers as if somebody else held the lock. A counter that holds anything else, or has reached
+    /// [`FencingToken::MAX`], is an error, and nothing is set.
     Acquire {
         /// The lock's keys, at least one.
         keys: Keys,
@@ -28,8 +37,27 @@ pub enum Operation {
         token: Token,
         /// The keys' lifetime.
         ttl: Ttl,
-        /// Whether a refusal reports the holder. With several keys, it always does.
+        /// Whether a refusal reports the holder. With several keys or with `fence`, it always does.
         report_holder: bool,
+        /// The counters to raise, for a lock with a fencing token.
+        fence: Option<Fence>,
+    },
+    /// Raises the counters of a lock with a fencing token from what this node has granted to the lock's
+    /// token, only while each key holds `token` and each counter was last raised by it, to `granted`.
+    ///
+    /// Answers `Int(1)` if all of that was so and the counters have `raised` now, with `token` behind it and
+    /// their lifetime anew; otherwise `Int(0)`, and nothing has changed.
+    Confirm {
+        /// The lock's keys.
+        keys: Keys,
+        /// The value to compare with.
+        token: Token,
+        /// The counters. Only their lifetime is looked at besides.
+        fence: Fence,
+        /// The number that the node has answered to the acquire.
+        granted: FencingToken,
+        /// The number to set.
+        raised: FencingToken,
     },
     /// Extends the keys that still hold their token; never creates and never shortens one.
     ///
@@ -118,12 +146,25 @@ pub struct ExtendEntry {
     pub ttl: Ttl,
 }
 
+/// The counters of a lock with a fencing token, one for each of its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The keys of the counters, in the order of the lock's keys. On a cluster each shares the slot of its
+    /// lock's key, if that can be.
+    pub counters: Arc<[Arc<[u8]>]>,
+    /// The floor: the token has to be larger.
+    pub above: FencingToken,
+    /// How long a counter lives from now on.
+    pub retention: Ttl,
+}
+
 impl Operation {
     /// Returns a name for messages and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "acquire",
+            Self::Confirm { .. } => "confirm",
             Self::Extend { .. } => "extend",
             Self::Exchange { .. } => "exchange",
             Self::Release { .. } => "release",
@@ -146,6 +187,7 @@ impl Operation {
     pub fn key(&self) -> &[u8] {
         match self {
             Self::Acquire { keys, .. }
+            | Self::Confirm { keys, .. }
             | Self::Exchange { keys, .. }
             | Self::Release { keys, .. } => keys.first(),
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
@@ -159,6 +201,7 @@ impl Operation {
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Acquire { keys, .. }
+            | Self::Confirm { keys, .. }
             | Self::Exchange { keys, .. }
             | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
@@ -183,9 +226,11 @@ impl Operation {
 
     pub(super) fn script(&self) -> Option<&'static Script> {
         Some(match self {
+            Self::Acquire { fence: Some(_), .. } => &scripts::ACQUIRE_FENCED,
             Self::Acquire { keys, .. } if keys.is_several() => &scripts::ACQUIRE_ALL,
             Self::Acquire { report_holder, .. } if !report_holder => return None,
             Self::Acquire { .. } => &scripts::ACQUIRE,
+            Self::Confirm { .. } => &scripts::CONFIRM,
             Self::Extend { .. } => &scripts::EXTEND,
             Self::Exchange { .. } => &scripts::EXCHANGE,
             Self::Release { keys, .. } if keys.is_several() => &scripts::RELEASE_ALL,

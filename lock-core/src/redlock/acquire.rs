@@ -11,6 +11,7 @@ use tracing::{Instrument, Level};
 
 use super::acquisition::Acquisition;
 use super::calls::{Call, Calls, Done, Probe, Purpose};
+use super::confirm::confirm;
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation, Rest};
 use super::held::Held;
@@ -22,7 +23,7 @@ use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
 use super::{fill, renew, several};
 use crate::display::Name;
-use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
+use crate::error::{AcquireError, Contended, InvalidInput, TooSlow, Unavailable};
 use crate::held::HeldLock;
 use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
 use crate::request::LockRequest;
@@ -116,6 +117,7 @@ impl<'a> Acquire<'a> {
                         retries.attempts(),
                         waited,
                         held.votes(),
+                        held.fencing_token(),
                     );
                     return Ok(held);
                 }
@@ -257,9 +259,8 @@ impl<'a> Acquire<'a> {
 
     fn error(&self, defeat: &Defeat, attempts: u32) -> AcquireError {
         let waited = self.runtime.now().saturating_sub(self.started);
-        let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
         let nodes = &self.engine.nodes;
-        let nodes = nodes.reports(defeat.round.ballots(), granted);
+        let nodes = nodes.reports(defeat.round.ballots(), AcquireAnswer::is_granted);
         let longest = defeat.round.longest_holder();
         match &defeat.verdict {
             Verdict::TooLate | Verdict::Won => AcquireError::TooSlow(TooSlow {
@@ -282,6 +283,12 @@ impl<'a> Acquire<'a> {
                 nodes,
                 ..Contended::default()
             }),
+            Verdict::Unavailable { .. }
+                if self.plan.fence.is_some() && nodes.errors().any(NodeError::is_cross_slot) =>
+            {
+                let keys = 2 * self.plan.keys.as_slice().len();
+                InvalidInput::FencingApart { keys }.into()
+            }
             Verdict::Unavailable { .. } => AcquireError::Unavailable(Unavailable {
                 waited,
                 attempts,
@@ -321,6 +328,9 @@ impl Acquiring {
         let anchor = needs_anchor.then(|| anchor(lock));
         let first = anchor.filter(|_| ask.anchor_first);
         let mut round = AcquireRound::new(lock.quorum(), first, ask.cut_at);
+        if lock.fence.is_some() {
+            round = round.with_fencing();
+        }
         // A timer may have fired late, so that the caller's deadline has passed already.
         round.handle_time(lock.started);
         Self {
@@ -345,7 +355,9 @@ impl Acquiring {
     /// nothing but a plain `SET` was sent, such a node is the same server as one that has granted it.
     fn inspect_refusals(&self, calls: &mut Calls) {
         let lock = &self.lock;
-        let Keys::One(key) = &lock.keys else { return };
+        let (Keys::One(key), None) = (&lock.keys, &lock.fence) else {
+            return;
+        };
         for node in self.round.refused().iter() {
             let key = Arc::clone(key);
             let command = Command::from(NodeOperation::Inspect { key });
@@ -387,7 +399,7 @@ impl Operation for Acquiring {
                 Admission::Probe => Some(Probe::new(&lock.nodes, node)),
                 Admission::Skip => {
                     let error = NodeError::not_sent("not asked: an earlier call has had no answer");
-                    self.round.handle_vote(node, Err(error));
+                    self.round.not_asked(node, error);
                     continue;
                 }
             };
@@ -404,14 +416,26 @@ impl Operation for Acquiring {
     }
 
     fn take(&mut self, done: Done, calls: &mut Calls) {
-        if done.purpose != Purpose::Acquire {
-            return settle(done, calls);
+        match done.purpose {
+            Purpose::Acquire => {}
+            Purpose::Confirm => {
+                let answer = done.confirmation();
+                return self.round.handle_confirmation(done.node, answer);
+            }
+            _ => return settle(done, calls),
         }
-        let vote = done.acquire_answer();
-        let now = || self.lock.runtime.now();
-        let follow = self.lock.ledger().acquire_answered(done.node, &vote, now);
-        carry_out(follow, &self.lock, done.node, calls);
-        self.round.handle_vote(done.node, vote);
+        let (lock, vote) = (&self.lock, done.acquire_answer());
+        let now = || lock.runtime.now();
+        let follow = lock.ledger().acquire_answered(done.node, &vote, now);
+        carry_out(follow, lock, done.node, calls);
+        let asks = |node| (now(), lock.within(node));
+        let to_confirm = self.round.handle_vote(done.node, vote, asks);
+        if let Some(token) = self.round.fencing_token() {
+            lock.fencing_token.get_or_init(|| token);
+        }
+        for (node, granted) in to_confirm {
+            confirm(lock, node, granted, calls);
+        }
     }
 
     fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
@@ -435,7 +459,10 @@ impl Operation for Acquiring {
 
 fn command(lock: &Acquisition, reports_holder: bool) -> Command {
     let ttl = lock.timing.ttl;
-    Command::from(lock.keys.acquire(lock.token, ttl, reports_holder))
+    Command::from(match &lock.fence {
+        Some(fence) => lock.keys.acquire_fenced(lock.token, ttl, fence.clone()),
+        None => lock.keys.acquire(lock.token, ttl, reports_holder),
+    })
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.

@@ -15,8 +15,9 @@ use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
 use crate::events::{Events, LockName};
+use crate::fencing::FencingToken;
 use crate::held::Votes;
-use crate::node::{Command, Keys, Token};
+use crate::node::{Command, Fence, Keys, Token};
 use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
 use crate::ttl::Ttl;
@@ -34,6 +35,10 @@ pub(crate) struct Acquisition {
     /// What a key may hold instead, where the token was not exchanged yet: those of the lease.
     pub(crate) old: Vec<Token>,
     pub(crate) timing: Timing,
+    /// The counters, if it is to have a fencing token.
+    pub(crate) fence: Option<Fence>,
+    /// Its fencing token, once that is fixed.
+    pub(crate) fencing_token: OnceLock<FencingToken>,
     /// Where it lives.
     pub(crate) home: Home,
     /// Before the first send.
@@ -97,6 +102,8 @@ impl Acquisition {
             token,
             old: Vec::new(),
             timing: plan.timing,
+            fence: plan.fence.clone(),
+            fencing_token: OnceLock::new(),
             home: plan.home,
             started: began.now,
             ledger: Mutex::new(ledger),

@@ -206,6 +206,25 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Whether locks of requests that do not say so have a fencing token, see [`LockRequest::fencing`].
+    /// Claims of [ticks](crate::tick) never do. Defaults to off.
+    ///
+    /// [`LockRequest::fencing`]: crate::LockRequest::fencing
+    pub fn fencing(mut self, fencing: bool) -> Self {
+        self.settings.fencing = fencing;
+        self
+    }
+
+    /// For how long after an acquisition a node keeps the counter of its fencing token: at least the ttl, at
+    /// most 365 days. A counter that is gone, by this or since its node lost its data, begins again at the
+    /// node's clock, which is above all tokens of the past unless it was set back behind them meanwhile. So
+    /// a long retention is good against clocks that are set back, and costs memory for each resource that
+    /// was locked in that time. Defaults to 7 days, or the ttl if that is longer.
+    pub fn fencing_retention(mut self, retention: Duration) -> Self {
+        self.settings.fencing_retention = Some(retention);
+        self
+    }
+
     /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).

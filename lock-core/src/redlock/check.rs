@@ -126,7 +126,7 @@ impl Checkup {
     fn probed(&mut self, done: &Done) {
         let answer = done.acquire_answer();
         let is_nowhere = match &answer {
-            Ok(answer) => *answer != AcquireAnswer::Granted,
+            Ok(answer) => !answer.is_granted(),
             Err(error) => error.kind() == NodeErrorKind::NotSent,
         };
         if is_nowhere {
@@ -137,7 +137,7 @@ impl Checkup {
 
     fn examined(&self, node: usize) -> Examined {
         let lock = match self.probes.result(node) {
-            Ok(AcquireAnswer::Granted) => Probed::Granted,
+            Ok(AcquireAnswer::Granted(_)) => Probed::Granted,
             Ok(AcquireAnswer::Refused(holder)) => self.twin(holder),
             Err(error) => Probed::Failed(error),
         };

@@ -6,6 +6,7 @@ mod backlog;
 mod builder;
 mod calls;
 mod check;
+mod confirm;
 mod debts;
 mod engine;
 mod extend;

@@ -3,17 +3,23 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
+use super::protocol::{COUNTER_SUFFIX, Moment, Quorum, Renewal, Timing, WaitPolicy, counter_key};
+use crate::display::Name;
 use crate::error::{BuildError, InvalidInput};
 use crate::events::Events;
-use crate::node::{Keys, Token};
+use crate::fencing::FencingToken;
+use crate::node::{Fence, Keys, Token};
 use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, AmbientId, Home, Runtime};
+use crate::ttl::Ttl;
 
 /// Both clocks are read in less time, unless the thread was interrupted.
 const READ_WITHIN: Duration = Duration::from_millis(50);
+
+/// For how long a node keeps a fencing counter, unless told otherwise.
+const FENCING_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The settings of one lock.
 #[derive(Clone, Debug)]
@@ -33,6 +39,9 @@ pub(crate) struct Settings {
     pub(crate) max_hold: Duration,
     pub(crate) one_key_per_command: bool,
     pub(crate) notice_pauses: bool,
+    pub(crate) fencing: bool,
+    /// `None` is the default.
+    pub(crate) fencing_retention: Option<Duration>,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
     pub(crate) events: Events,
 }
@@ -45,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) keys: Keys,
     pub(crate) timing: Timing,
     pub(crate) hold_at_least: Duration,
+    /// The counters of a lock with a fencing token.
+    pub(crate) fence: Option<Fence>,
     /// Where the lock lives.
     pub(crate) home: Home,
     /// How it is extended automatically, if it is.
@@ -68,6 +79,8 @@ impl Default for Settings {
             max_hold: MAX_HOLD,
             one_key_per_command: false,
             notice_pauses: true,
+            fencing: false,
+            fencing_retention: None,
             runtime: None,
             events: Events::default(),
         }
@@ -92,6 +105,16 @@ impl Settings {
         let timing = self.timing(self.ttl)?;
         if self.auto_extend {
             Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
+        }
+        if let Some(retention) = self.fencing_retention {
+            let (min, max) = (timing.ttl.as_duration(), Ttl::MAX.as_duration());
+            if !(min..=max).contains(&retention) {
+                return Err(BuildError::FencingRetention {
+                    retention,
+                    min,
+                    max,
+                });
+            }
         }
         // With a prefix that leaves no room for the shortest resource, no request could work.
         self.key(&Arc::from(*b"r"))?;
@@ -124,14 +147,47 @@ impl Settings {
         };
         let ttl = request.validate(self.ttl)?;
         let timing = self.timing(ttl.as_duration())?;
+        let fence = self.fence(request, &keys, timing)?;
         Ok(Plan {
             resource,
             keys,
             timing,
+            fence,
             hold_at_least: request.options().hold_at_least,
             home: self.home(),
             renewal: self.renewal(request, timing)?,
         })
+    }
+
+    /// Returns whether a lock of this request has a fencing token.
+    pub(crate) fn fences(&self, request: &LockRequest) -> bool {
+        request.options().fencing.unwrap_or(self.fencing)
+    }
+
+    /// The counters of the lock, if the request or the lock asks for a fencing token.
+    fn fence(
+        &self,
+        request: &LockRequest,
+        keys: &Keys,
+        timing: Timing,
+    ) -> Result<Option<Fence>, InvalidInput> {
+        if !self.fences(request) {
+            return Ok(None);
+        }
+        if self.one_key_per_command && keys.is_several() {
+            let keys = 2 * keys.as_slice().len();
+            return Err(InvalidInput::FencingApart { keys });
+        }
+        let counters = keys.as_slice().iter().map(|key| counter_key(key));
+        let retention = self.fencing_retention.unwrap_or(FENCING_RETENTION);
+        Ok(Some(Fence {
+            counters: counters.collect(),
+            above: request
+                .options()
+                .fencing_floor
+                .unwrap_or(FencingToken::new(0)),
+            retention: Ttl::new(retention)?.max(timing.ttl),
+        }))
     }
 
     /// How a lock is extended automatically, if the request or the lock asks for it.
@@ -213,6 +269,12 @@ impl Settings {
     /// The key of a resource: the prefix and then the resource, byte for byte.
     pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
         check_len(self.prefix.len(), resource)?;
+        if resource.ends_with(COUNTER_SUFFIX.as_bytes()) {
+            return Err(InvalidInput::ReservedSuffix {
+                resource: Name(resource).to_string(),
+                suffix: COUNTER_SUFFIX,
+            });
+        }
         if self.prefix.is_empty() {
             return Ok(Arc::clone(resource));
         }

@@ -12,7 +12,7 @@ use super::calls::{Call, Calls, Done};
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation};
 use super::node::Nodes;
-use super::protocol::{Ballots, KeyAnswer, NodeSet, Step, inspected, scanned};
+use super::protocol::{Ballots, COUNTER_SUFFIX, KeyAnswer, NodeSet, Step, inspected, scanned};
 use crate::error::{ForceReleaseError, InvalidInput};
 use crate::inspection::{Inspection, ListedLock, Listing, NodeInspection};
 use crate::node::{Command, NodeError, Operation as NodeOperation, Reply};
@@ -104,7 +104,10 @@ async fn scan(
         match part {
             Ok((found, next)) => {
                 failed = 0;
-                keys.extend(found.into_iter().filter(|key| key.starts_with(prefix)));
+                let is_lock = |key: &Vec<u8>| {
+                    key.starts_with(prefix) && !key.ends_with(COUNTER_SUFFIX.as_bytes())
+                };
+                keys.extend(found.into_iter().filter(is_lock));
                 match next {
                     Some(next) if keys.len() <= max => cursor = next,
                     _ => return (keys, Ok(())),

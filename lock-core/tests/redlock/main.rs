@@ -10,6 +10,7 @@ mod contention;
 mod early_decision;
 mod errors;
 mod extension;
+mod fencing;
 mod fills;
 mod handover;
 mod hold;

@@ -21,6 +21,8 @@ macro_rules! mutant {
     };
 }
 
+mod counters;
+
 /// How much of a foreign value a refusal reports, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
@@ -36,8 +38,8 @@ const SWEEP_FROM: usize = 1024;
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
     sweep_above: usize,
-    /// What the clock by which the server tells the time showed, since the Unix epoch, at the instant zero.
-    pub(crate) epoch: Option<Duration>,
+    /// What the server's clock shows beyond the instant at which a method is called.
+    epoch: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +49,7 @@ struct Entry {
 }
 
 /// The value of a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A hash, a list or the like: `GET` answers WRONGTYPE.
@@ -89,13 +91,47 @@ impl Keyspace {
         Self {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
-            epoch: None,
+            epoch: Duration::ZERO,
         }
+    }
+
+    /// Loses all keys.
+    pub(crate) fn forget(&mut self) {
+        self.entries.clear();
+        self.sweep_above = SWEEP_FROM;
+    }
+
+    /// The server's clock shows `wall` at this instant.
+    pub(crate) fn set_clock(&mut self, wall: Duration, at: Duration) {
+        self.epoch = wall.saturating_sub(at);
+    }
+
+    /// What `TIME` answers, in microseconds.
+    fn time(&self, at: Duration) -> u64 {
+        let time = self.epoch.saturating_add(at);
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
         match operation {
+            Operation::Acquire {
+                keys,
+                token,
+                ttl,
+                fence: Some(fence),
+                ..
+            } => self.acquire_fenced(keys, token, *ttl, fence, at),
+            Operation::Confirm {
+                keys,
+                token,
+                fence,
+                granted,
+                raised,
+            } => {
+                let numbers = [*granted, *raised];
+                Ok(Reply::Int(self.confirm(keys, token, fence, numbers, at)))
+            }
             Operation::Acquire {
                 keys, token, ttl, ..
             } => {
@@ -157,7 +193,7 @@ impl Keyspace {
 
     /// Returns what a server says that keeps all in memory.
     fn describe(&self, at: Duration) -> Reply {
-        let time = at.saturating_add(self.epoch.unwrap_or_default());
+        let time = at.saturating_add(self.epoch);
         let [secs, micros] = [time.as_secs(), u64::from(time.subsec_micros())];
         let [secs, micros] = [secs, micros].map(|part| Reply::Bytes(part.to_string().into_bytes()));
         let info = "role:master\naof_enabled:0\nmaxmemory:0\nmaxmemory_policy:noeviction";

@@ -136,7 +136,7 @@ impl MemoryNode {
     pub fn forget(&self) {
         self.with_server(|server, _| {
             server.disconnect();
-            server.keyspace = keyspace::Keyspace::new();
+            server.keyspace.forget();
         });
     }
 
@@ -206,10 +206,9 @@ impl MemoryNode {
         // Only a test could have panicked while it held the lock; the keys are whole.
         let mut server = (self.inner.server.lock()).unwrap_or_else(PoisonError::into_inner);
         let now = runtime.now();
-        server.keyspace.epoch.get_or_insert_with(|| {
-            let wall = runtime.system_time().duration_since(UNIX_EPOCH);
-            wall.unwrap_or_default().saturating_sub(now)
-        });
+        let wall = runtime.system_time().duration_since(UNIX_EPOCH);
+        let wall = wall.unwrap_or_default();
+        server.keyspace.set_clock(wall, now);
         server.run_due(now);
         let seen = look(&mut server, now);
         server.run_due(now);

@@ -227,6 +227,7 @@ mod tests {
             token,
             ttl,
             report_holder: false,
+            fence: None,
         };
         let (reply, effect) = server.run(&acquire, false, Duration::ZERO);
         assert!(reply.is_ok() && effect == Effect::Set);

@@ -8,6 +8,7 @@ mod bed;
 mod concurrency;
 mod exchanging;
 mod extending;
+mod fencing;
 mod forms;
 mod inspecting;
 mod keys;

@@ -231,6 +231,36 @@ mutants! {
     AllKeepCutsToWholeSeconds a_release_of_several_that_keeps_whole_seconds:
         a_release_of_several_that_keeps_cuts_longer_lives_alone;
 
+    // Fencing counters.
+    FencedSetsNoCounter a_counter_that_is_not_raised:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number,
+        counters_of_several_are_raised_to_one_number;
+    FencedShowsFloats a_counter_with_an_exponent:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number;
+    FencedKeepsCountersForEver a_counter_for_ever:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number;
+    FencedBeginsAtOne a_counter_that_begins_at_one:
+        a_missing_counter_begins_at_the_clock_of_the_server;
+    FencedHasNoFloor a_floor_that_is_forgotten: a_fenced_acquire_is_above_its_floor;
+    FencedCountsEachForItself counters_of_several_that_count_for_themselves:
+        counters_of_several_are_raised_to_one_number;
+    FencedRaisesOnRefusal a_refusal_that_raises_counters:
+        a_fenced_acquire_that_is_refused_changes_nothing;
+    FencedKnowsItselfByTheLock a_grant_without_identity:
+        a_fenced_acquire_knows_itself_by_lock_and_counter_alone;
+    FencedTakesAnyCounter a_grant_whatever_the_counter_holds:
+        a_counter_that_is_none_is_an_error_and_nothing_is_set;
+    ConfirmsNothing a_confirmation_that_does_nothing:
+        a_confirmation_raises_the_counters_of_a_held_lock;
+    ConfirmsWithoutTheLock a_confirmation_without_the_lock:
+        a_confirmation_of_what_has_gone_changes_nothing,
+        a_confirmation_behind_an_exchange_changes_nothing;
+    ConfirmsWithoutTheCounter a_confirmation_without_the_counter:
+        a_confirmation_of_what_has_gone_changes_nothing,
+        a_confirmation_behind_an_exchange_changes_nothing;
+    ConfirmsByTheFirstCounter a_confirmation_by_the_first_counter:
+        a_confirmation_of_what_has_gone_changes_nothing;
+
     // Inspections and removals.
     InspectFindsNothing an_inspection_that_finds_nothing:
         an_inspection_tells_the_holder_and_the_time_it_has_left,
@@ -301,7 +331,9 @@ mutants! {
         an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error,
         an_error_inside_a_script_for_several_is_an_error, several_that_may_not_be_set_are_an_error,
         an_error_inside_an_inspection_or_a_removal_is_an_error,
-        an_exchange_that_may_not_set_is_an_error;
+        an_exchange_that_may_not_set_is_an_error,
+        an_error_inside_a_fencing_script_is_an_error,
+        a_fencing_script_that_may_not_set_is_an_error;
     RefusalsAreErrors refusals_as_errors:
         a_taken_key_is_refused_and_left_alone, of_100_acquires_at_once_one_wins;
     ScriptRefusalsAreErrors refusals_of_scripts_as_errors:

@@ -23,6 +23,7 @@ pub(crate) async fn acquire(
             token,
             ttl,
             report_holder: true,
+            fence: None,
         })
     };
     let held = living(token.as_bytes(), ttl.as_duration());

@@ -116,3 +116,13 @@ fn each_line_of_the_inspect_script_is_needed() {
 fn each_line_of_the_remove_script_is_needed() {
     assert_each_line_is_needed("remove");
 }
+
+#[test]
+fn each_line_of_the_script_that_acquires_with_a_token_is_needed() {
+    assert_each_line_is_needed("acquire_fenced");
+}
+
+#[test]
+fn each_line_of_the_confirmation_script_is_needed() {
+    assert_each_line_is_needed("confirm");
+}

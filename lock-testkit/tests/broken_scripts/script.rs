@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{Keys, Operation};
+use lock_core::node::{Fence, Keys, Operation};
 use lock_core::runtime::ThreadRuntime;
-use lock_core::{Command, Token, Ttl};
+use lock_core::{Command, FencingToken, Token, Ttl};
 
 /// A script as it is to be sent.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Script {
 }
 
 /// One operation for each script.
-fn operations() -> [Operation; 8] {
+fn operations() -> [Operation; 10] {
     let key: Arc<[u8]> = Arc::from(*b"k");
     let one = Keys::One(Arc::clone(&key));
     let several = Keys::Several(Arc::new([Arc::clone(&key)]));
@@ -27,11 +27,32 @@ fn operations() -> [Operation; 8] {
         token,
         ttl,
         report_holder: true,
+        fence: None,
+    };
+    let fence = Fence {
+        counters: Arc::new([Arc::clone(&key)]),
+        above: FencingToken::new(0),
+        retention: ttl,
     };
     let release = |keys| Operation::Release { keys, token, keep };
+    let number = FencingToken::new(1);
     [
         acquire(one.clone()),
         acquire(several.clone()),
+        Operation::Acquire {
+            keys: one.clone(),
+            token,
+            ttl,
+            report_holder: true,
+            fence: Some(fence.clone()),
+        },
+        Operation::Confirm {
+            keys: one.clone(),
+            token,
+            fence,
+            granted: number,
+            raised: number,
+        },
         release(one),
         release(several),
         Operation::Extend {

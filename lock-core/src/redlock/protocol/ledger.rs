@@ -131,7 +131,7 @@ impl Ledger {
             false => self.missed.without(node),
         };
         let may_be_set = match answer {
-            Ok(AcquireAnswer::Granted) => {
+            Ok(AcquireAnswer::Granted(_)) => {
                 if !self.doubtful.contains(node) || now() >= self.settled_at {
                     self.granted = self.granted.with(node);
                     self.doubtful = self.doubtful.without(node);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{ExtendEntry, Keys, Operation};
-use lock_core::{Command, Reply, Token, Ttl};
+use lock_core::node::{ExtendEntry, Fence, Keys, Operation};
+use lock_core::{Command, FencingToken, Reply, Token, Ttl};
 
 /// The lifetime of keys that shall not expire during a check.
 pub(crate) const TTL: Duration = Duration::from_secs(600);
@@ -28,6 +28,7 @@ fn acquire_keys(keys: Keys, token: Token, ttl: Duration, report_holder: bool) ->
         token,
         ttl: ttl_of(ttl),
         report_holder,
+        fence: None,
     })
 }
 
@@ -119,6 +120,50 @@ pub(crate) fn acquire_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
 
 pub(crate) fn acquire_all_for<K: AsRef<[u8]>>(keys: &[K], token: Token, ttl: Duration) -> Command {
     acquire_keys(several(keys), token, ttl, true)
+}
+
+/// How long counters live.
+pub(crate) const RETENTION: Duration = Duration::from_secs(86_400);
+
+/// The key of a counter.
+pub(crate) fn counter_of(key: &str) -> String {
+    format!("{{{key}}}:counter")
+}
+
+fn fence(keys: &[&str], above: u64) -> Fence {
+    Fence {
+        counters: keys.iter().map(|key| bytes(counter_of(key))).collect(),
+        above: FencingToken::new(above),
+        retention: ttl_of(RETENTION),
+    }
+}
+
+/// A single key or several ones.
+fn keys_of(keys: &[&str]) -> Keys {
+    match keys {
+        [key] => one(key),
+        keys => several(keys),
+    }
+}
+
+pub(crate) fn acquire_fenced(keys: &[&str], token: Token, above: u64) -> Command {
+    Command::from(Operation::Acquire {
+        keys: keys_of(keys),
+        token,
+        ttl: ttl_of(TTL),
+        report_holder: true,
+        fence: Some(fence(keys, above)),
+    })
+}
+
+pub(crate) fn confirm(keys: &[&str], token: Token, granted: u64, raised: u64) -> Command {
+    Command::from(Operation::Confirm {
+        keys: keys_of(keys),
+        token,
+        fence: fence(keys, 0),
+        granted: FencingToken::new(granted),
+        raised: FencingToken::new(raised),
+    })
 }
 
 pub(crate) fn release_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
