@@ -134,9 +134,9 @@ pub mod tick;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, FlushError, ForceReleaseError, InvalidInput,
-    Loss, NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
-    Unavailable, WithLockError,
+    AcquireError, BootstrapError, BuildError, Contended, ExtendError, FlushError,
+    ForceReleaseError, InvalidInput, Loss, NodeReport, NodeReports, NodeVote, ReleaseError,
+    ResumeError, ShutdownError, TooSlow, Unavailable, WithLockError,
 };
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
@@ -146,7 +146,7 @@ pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
 pub use observer::Observer;
-pub use redlock::{Redlock, RedlockBuilder};
+pub use redlock::{Redlock, RedlockBuilder, RestartGuard};
 pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};
 pub use runtime::Runtime;

@@ -28,6 +28,10 @@ mutants! {
     ElapsedNotSubtracted = "elapsed-not-subtracted";
     /// An extended lock is valid from the moment of its last vote on.
     ExtendFromReplies = "extend-from-replies";
+    /// A quarantine is as long as the longest lock, whatever clocks do meanwhile.
+    QuarantineWithoutSkew = "quarantine-without-skew";
+    /// A node that may have forgotten locks grants them at once.
+    NoGuard = "no-guard";
     /// Clocks are taken to run alike.
     NoDrift = "no-drift";
     /// All attempts of a call have one token.

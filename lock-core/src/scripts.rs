@@ -9,6 +9,19 @@ macro_rules! script {
     };
 }
 
+/// The same behind the restart guard.
+macro_rules! guarded {
+    ($name:literal) => {
+        Script::new(
+            concat!($name, "_guarded"),
+            concat!(
+                include_str!("scripts/guard.lua"),
+                include_str!(concat!("scripts/", $name, ".lua"))
+            ),
+        )
+    };
+}
+
 pub(crate) static ACQUIRE: Script = script!("acquire");
 pub(crate) static EXTEND: Script = script!("extend");
 pub(crate) static EXCHANGE: Script = script!("exchange");
@@ -20,6 +33,10 @@ pub(crate) static RELEASE_ALL: Script = script!("release_all");
 pub(crate) static INSPECT: Script = script!("inspect");
 pub(crate) static REMOVE: Script = script!("remove");
 pub(crate) static DESCRIBE: Script = script!("describe");
+pub(crate) static BOOTSTRAP: Script = script!("bootstrap");
+pub(crate) static ACQUIRE_GUARDED: Script = guarded!("acquire");
+pub(crate) static ACQUIRE_ALL_GUARDED: Script = guarded!("acquire_all");
+pub(crate) static ACQUIRE_FENCED_GUARDED: Script = guarded!("acquire_fenced");
 
 /// A script and its SHA-1 digest, by which servers know it.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::{ClockOffset, Role, ServerInfo};
-use super::{Examined, Probed};
+use super::{Examined, GuardUse, Probed};
 use crate::display::Ms;
 use crate::node::{NodeError, NodeErrorKind};
 
@@ -42,6 +42,16 @@ pub enum Finding {
     },
     /// The server is a replica.
     Replica,
+    /// The server may have forgotten locks, and grants none before they have ended.
+    Quarantined {
+        /// What it said.
+        error: NodeError,
+    },
+    /// Others use a [restart guard](crate::RestartGuard) here, and this process does not: it may acquire what a server
+    /// has forgotten.
+    Unguarded,
+    /// The restart guard does not notice a server that restarts with old data, as the user may not call `INFO`.
+    GuardReduced,
     /// The user may not run the scripts of the library, so that no lock could be released.
     ScriptsRefused {
         /// What the server said.
@@ -92,10 +102,14 @@ impl Finding {
             Self::Fails { .. }
             | Self::SameServer { .. }
             | Self::Replica
+            | Self::Quarantined { .. }
             | Self::ScriptsRefused { .. } => Severity::Error,
-            Self::Slow { .. } | Self::Evicts { .. } | Self::Forgets | Self::OwnClock { .. } => {
-                Severity::Warning
-            }
+            Self::Slow { .. }
+            | Self::Evicts { .. }
+            | Self::Forgets
+            | Self::Unguarded
+            | Self::GuardReduced
+            | Self::OwnClock { .. } => Severity::Warning,
             Self::FailoverForgets { .. } | Self::ClocksApart { .. } | Self::InfoRefused { .. } => {
                 Severity::Note
             }
@@ -111,6 +125,9 @@ impl Finding {
                 "List each server once; independent servers are what makes a lock safe."
             }
             Self::Replica => "Name the primary, or reach it by its sentinels.",
+            Self::Quarantined { .. } => "Wait. It ends by itself.",
+            Self::Unguarded => "Build every lock of this prefix with the same restart_guard.",
+            Self::GuardReduced => "Allow the user +info.",
             Self::ScriptsRefused { .. } => {
                 "Allow the user +evalsha and +eval, and the commands that the scripts call."
             }
@@ -165,6 +182,11 @@ impl fmt::Display for Finding {
             Self::Fails { error } => write!(f, "grants no lock: {error}"),
             Self::SameServer { other } => write!(f, "is the same server as {other}"),
             Self::Replica => f.write_str("is a replica, which takes no writes"),
+            Self::Quarantined { error } => write!(f, "grants no lock yet: {error}"),
+            Self::Unguarded => f.write_str("has a restart guard, which this process does not use"),
+            Self::GuardReduced => {
+                f.write_str("does not tell its run, so that a restart with old data goes unnoticed")
+            }
             Self::ScriptsRefused { error } => write!(f, "refuses scripts: {error}"),
             Self::Slow {
                 round_trip,
@@ -214,6 +236,11 @@ pub(super) fn of_node(node: &Examined, is_own_clock: bool) -> Vec<Finding> {
         (Probed::Twin(other), _) => findings.push(Finding::SameServer {
             other: Arc::clone(other),
         }),
+        (Probed::Failed(error), _) if error.is_quarantine() => {
+            findings.push(Finding::Quarantined {
+                error: error.clone(),
+            })
+        }
         (Probed::Failed(_), Ok(server)) if is_replica(server) => findings.push(Finding::Replica),
         (Probed::Granted, Err(error)) if error.is_permission() => {
             findings.push(Finding::InfoRefused {
@@ -233,6 +260,12 @@ pub(super) fn of_node(node: &Examined, is_own_clock: bool) -> Vec<Finding> {
     }
     if let Ok(server) = &node.server {
         findings.extend(of_server(server, is_own_clock));
+        if node.guard == GuardUse::Ours && server.run_id.is_none() {
+            findings.push(Finding::GuardReduced);
+        }
+    }
+    if node.guard == GuardUse::OthersAlone {
+        findings.push(Finding::Unguarded);
     }
     if let Some(round_trip) = node.round_trip
         && matches!(node.lock, Probed::Granted)

@@ -52,6 +52,15 @@ pub(crate) struct Examined {
     pub(crate) down_since: Option<SystemTime>,
     /// How long the node may take for a command of a lock.
     pub(crate) node_timeout: Duration,
+    pub(crate) guard: GuardUse,
+}
+
+/// Who uses a restart guard at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuardUse {
+    Ours,
+    OthersAlone,
+    Nobody,
 }
 
 /// Whether a node has granted a lock on a name that nobody else knows.

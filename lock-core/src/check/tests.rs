@@ -41,6 +41,7 @@ fn examined(label: &str, lock: Probed, server: Result<ServerInfo, NodeError>) ->
         round_trip,
         down_since: None,
         node_timeout: 100 * MS,
+        guard: GuardUse::Nobody,
     }
 }
 
@@ -99,12 +100,18 @@ fn each_thing_that_a_server_tells_against_itself_is_found() {
 
 #[test]
 fn why_a_node_grants_no_lock_is_told_once() {
+    let quarantine = || NodeError::server("QUARANTINE 300 ms left");
     let denied =
         || NodeError::server("NOPERM this user has no permissions to run the 'evalsha' command");
     let refused = || NodeError::not_sent("connection refused");
     let replica = || Ok(with("role:slave"));
     let read_only = || Probed::Failed(NodeError::server("READONLY You can't write"));
     let table = [
+        (
+            Probed::Failed(quarantine()),
+            Ok(server(&SOUND, 0)),
+            "grants no lock yet: QUARANTINE",
+        ),
         (
             Probed::Failed(refused()),
             Err(refused()),

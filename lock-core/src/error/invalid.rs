@@ -34,6 +34,20 @@ pub enum InvalidInput {
         /// How long a node may take to answer.
         node_timeout: Duration,
     },
+    /// The ttl is longer than nodes that may have forgotten a lock wait for its end.
+    #[error("ttl {} is above the max_ttl of the restart guard, {}", Ms(*ttl), Ms(*max))]
+    TtlAboveGuard {
+        /// The ttl given.
+        ttl: Duration,
+        /// The `max_ttl` of the guard.
+        max: Duration,
+    },
+    /// The nodes do not take the keys of the lock and of the restart guard in one command. This alone may be found out
+    /// after something was sent, since only the nodes know.
+    #[error(
+        "the restart guard does not work on nodes of a cluster, which do not take its key together with that of a lock"
+    )]
+    GuardApart,
     /// `hold_at_least` is longer than the key lives.
     #[error("hold_at_least {} is above the ttl of {}", Ms(*hold), Ms(*ttl))]
     HoldAboveTtl {
@@ -177,6 +191,17 @@ pub enum BuildError {
         /// The longest one: 365 days.
         max: Duration,
     },
+    /// A node that may have forgotten locks would grant none for too long.
+    #[error("the restart guard asks for a quarantine of {}, above the maximum of {}", Ms(*quarantine), Ms(*max))]
+    Quarantine {
+        /// The quarantine that the guard asks for.
+        quarantine: Duration,
+        /// The longest one: 365 days.
+        max: Duration,
+    },
+    /// A restart guard has a key of its own, which goes with each acquire.
+    #[error("a restart guard cannot be used with one_key_per_command")]
+    GuardApart,
     /// A default for requests cannot work with any request.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),

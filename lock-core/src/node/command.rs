@@ -88,32 +88,32 @@ impl Command {
         let operation = self.operation();
         let mut args = match operation {
             Operation::Acquire {
-                keys,
-                fence: Some(fence),
-                ..
+                keys, fence, guard, ..
+            } => {
+                let counters = fence.as_ref().map_or(&[][..], |fence| &fence.counters);
+                let guard = guard.as_ref().map(|guard| &guard.key);
+                self.name_and_keys(keys.as_slice().iter().chain(counters).chain(guard))
             }
-            | Operation::Confirm { keys, fence, .. } => {
-                let all = [keys.as_slice(), &fence.counters];
-                let count = keys.as_slice().len() + fence.counters.len();
-                self.name_and_keys(count, all.into_iter().flatten())
+            Operation::Confirm { keys, fence, .. } => {
+                self.name_and_keys(keys.as_slice().iter().chain(&*fence.counters))
             }
-            Operation::Acquire { keys, .. }
-            | Operation::Exchange { keys, .. }
-            | Operation::Release { keys, .. } => {
-                self.name_and_keys(keys.as_slice().len(), keys.as_slice())
+            Operation::Exchange { keys, .. } | Operation::Release { keys, .. } => {
+                self.name_and_keys(keys.as_slice())
             }
-            Operation::Extend { entries } => {
-                self.name_and_keys(entries.len(), entries.iter().map(|it| &it.key))
-            }
-            Operation::Inspect { key } | Operation::Remove { key } => {
-                self.name_and_keys(1, slice::from_ref(key))
-            }
+            Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
+            Operation::Bootstrap { key, .. }
+            | Operation::Inspect { key }
+            | Operation::Remove { key } => self.name_and_keys(slice::from_ref(key)),
             Operation::Scan { prefix, cursor } => return scan(prefix, *cursor),
-            Operation::Describe => self.name_and_keys(0, []),
+            Operation::Describe => self.name_and_keys([]),
         };
         match operation {
             Operation::Acquire {
-                token, ttl, fence, ..
+                token,
+                ttl,
+                fence,
+                guard,
+                ..
             } => {
                 args.push(word(token.as_bytes()));
                 if operation.script().is_none() {
@@ -124,7 +124,11 @@ impl Command {
                     args.push(number(fence.above.get().saturating_add(1)));
                     args.push(number(fence.retention.as_millis()));
                 }
+                if let Some(guard) = guard {
+                    args.push(number(guard.quarantine.as_millis()));
+                }
             }
+            Operation::Bootstrap { quarantine, .. } => args.push(number(quarantine.as_millis())),
             Operation::Confirm {
                 token,
                 fence,
@@ -165,9 +169,10 @@ impl Command {
     /// Returns the words that come first: those of the script, or `SET`, and the keys.
     fn name_and_keys<'a>(
         &'a self,
-        count: usize,
-        keys: impl IntoIterator<Item = &'a Arc<[u8]>>,
+        keys: impl IntoIterator<Item = &'a Arc<[u8]>, IntoIter: Clone>,
     ) -> Vec<Cow<'a, [u8]>> {
+        let keys = keys.into_iter();
+        let count = keys.clone().count();
         let mut args = Vec::with_capacity(3 + 3 * count);
         match self.operation().script() {
             None => args.push(word("SET")),
@@ -182,7 +187,7 @@ impl Command {
                 });
             }
         }
-        args.extend(keys.into_iter().map(word));
+        args.extend(keys.map(word));
         args
     }
 }

@@ -60,6 +60,7 @@ impl Keys {
             ttl,
             report_holder,
             fence: None,
+            guard: None,
         }
     }
 
@@ -71,6 +72,7 @@ impl Keys {
             ttl,
             report_holder: true,
             fence: Some(fence),
+            guard: None,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::runtime::BoxFuture;
 pub use command::Command;
 pub use error::{NodeError, NodeErrorKind};
 pub use keys::Keys;
-pub use operation::{ExtendEntry, Fence, Operation};
+pub use operation::{ExtendEntry, Fence, Guard, Operation};
 pub use reply::Reply;
 pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};
 pub use token::Token;

@@ -30,6 +30,12 @@ pub enum Operation {
     /// were last raised by it, it changes nothing and answers their number; if only a part of that is so,
     /// it answers as if somebody else held the lock. A counter that holds anything else, or has reached
     /// [`FencingToken::MAX`], is an error, and nothing is set.
+    ///
+    /// With `guard` a script stands before all of that. A server that has no such key, or whose run is not the one
+    /// that the key names, notes there that it is in quarantine from now on, and answers with the error `QUARANTINE`
+    /// until that is over; nothing else is set then. The key is a string without an expiry:
+    /// `<run_id> <end of the quarantine> <longest quarantine>`, times in ms, the end by the server's clock, with `-` for a run
+    /// that the server does not tell.
     Acquire {
         /// The lock's keys, at least one.
         keys: Keys,
@@ -37,10 +43,21 @@ pub enum Operation {
         token: Token,
         /// The keys' lifetime.
         ttl: Ttl,
-        /// Whether a refusal reports the holder. With several keys or with `fence`, it always does.
+        /// Whether a refusal reports the holder. With several keys, `fence` or `guard`, it always does.
         report_holder: bool,
         /// The counters to raise, for a lock with a fencing token.
         fence: Option<Fence>,
+        /// What tells that the server may have forgotten locks.
+        guard: Option<Guard>,
+    },
+    /// Sets the key of the restart guard, if there is none: the server had no locks to forget up to now.
+    ///
+    /// Answers `Int(1)` if it was set, `Int(0)` if there was one.
+    Bootstrap {
+        /// The guard's key.
+        key: Arc<[u8]>,
+        /// How long the server is to grant no lock when it may have forgotten some.
+        quarantine: Ttl,
     },
     /// Raises the counters of a lock with a fencing token from what this node has granted to the lock's
     /// token, only while each key holds `token` and each counter was last raised by it, to `granted`.
@@ -158,12 +175,30 @@ pub struct Fence {
     pub retention: Ttl,
 }
 
+/// What tells that a server may have forgotten locks, see [`RestartGuard`](crate::RestartGuard).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The key by which a server knows what it was.
+    pub key: Arc<[u8]>,
+    /// How long the server is to grant no lock when it may have forgotten some.
+    pub quarantine: Ttl,
+}
+
 impl Operation {
+    /// The same acquire behind a guard, if there is one.
+    pub(crate) fn guarded_by(mut self, by: Option<&Guard>) -> Self {
+        if let Self::Acquire { guard, .. } = &mut self {
+            *guard = by.cloned();
+        }
+        self
+    }
+
     /// Returns a name for messages and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "acquire",
+            Self::Bootstrap { .. } => "bootstrap",
             Self::Confirm { .. } => "confirm",
             Self::Extend { .. } => "extend",
             Self::Exchange { .. } => "exchange",
@@ -191,7 +226,7 @@ impl Operation {
             | Self::Exchange { keys, .. }
             | Self::Release { keys, .. } => keys.first(),
             Self::Extend { entries } => entries.first().map_or(&[], |entry| &entry.key),
-            Self::Inspect { key } | Self::Remove { key } => key,
+            Self::Bootstrap { key, .. } | Self::Inspect { key } | Self::Remove { key } => key,
             Self::Scan { prefix, .. } => prefix,
             Self::Describe => &[],
         }
@@ -205,7 +240,7 @@ impl Operation {
             | Self::Exchange { keys, .. }
             | Self::Release { keys, .. } => keys.as_slice().len(),
             Self::Extend { entries } => entries.len(),
-            Self::Inspect { .. } | Self::Remove { .. } => 1,
+            Self::Bootstrap { .. } | Self::Inspect { .. } | Self::Remove { .. } => 1,
             Self::Scan { .. } | Self::Describe => 0,
         }
     }
@@ -226,10 +261,22 @@ impl Operation {
 
     pub(super) fn script(&self) -> Option<&'static Script> {
         Some(match self {
-            Self::Acquire { fence: Some(_), .. } => &scripts::ACQUIRE_FENCED,
-            Self::Acquire { keys, .. } if keys.is_several() => &scripts::ACQUIRE_ALL,
-            Self::Acquire { report_holder, .. } if !report_holder => return None,
-            Self::Acquire { .. } => &scripts::ACQUIRE,
+            Self::Acquire {
+                keys,
+                report_holder,
+                fence,
+                guard,
+                ..
+            } => match (fence, guard, keys.is_several()) {
+                (Some(_), None, _) => &scripts::ACQUIRE_FENCED,
+                (Some(_), Some(_), _) => &scripts::ACQUIRE_FENCED_GUARDED,
+                (None, Some(_), true) => &scripts::ACQUIRE_ALL_GUARDED,
+                (None, Some(_), false) => &scripts::ACQUIRE_GUARDED,
+                (None, None, true) => &scripts::ACQUIRE_ALL,
+                (None, None, false) if *report_holder => &scripts::ACQUIRE,
+                (None, None, false) => return None,
+            },
+            Self::Bootstrap { .. } => &scripts::BOOTSTRAP,
             Self::Confirm { .. } => &scripts::CONFIRM,
             Self::Extend { .. } => &scripts::EXTEND,
             Self::Exchange { .. } => &scripts::EXCHANGE,

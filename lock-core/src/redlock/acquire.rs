@@ -284,6 +284,12 @@ impl<'a> Acquire<'a> {
                 ..Contended::default()
             }),
             Verdict::Unavailable { .. }
+                if self.engine.settings().guard.is_some()
+                    && nodes.errors().any(NodeError::is_cross_slot) =>
+            {
+                InvalidInput::GuardApart.into()
+            }
+            Verdict::Unavailable { .. }
                 if self.plan.fence.is_some() && nodes.errors().any(NodeError::is_cross_slot) =>
             {
                 let keys = 2 * self.plan.keys.as_slice().len();
@@ -459,10 +465,11 @@ impl Operation for Acquiring {
 
 fn command(lock: &Acquisition, reports_holder: bool) -> Command {
     let ttl = lock.timing.ttl;
-    Command::from(match &lock.fence {
+    let operation = match &lock.fence {
         Some(fence) => lock.keys.acquire_fenced(lock.token, ttl, fence.clone()),
         None => lock.keys.acquire(lock.token, ttl, reports_holder),
-    })
+    };
+    Command::from(operation.guarded_by(lock.nodes.settings.guard.as_ref()))
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.

@@ -180,6 +180,13 @@ impl Acquisition {
         }
     }
 
+    /// The command that sets the keys at a node which has missed or forgotten them. By script, which knows the
+    /// lock's own token. It leaves the counter of a fencing token alone.
+    pub(crate) fn copy_command(&self, ttl: Ttl) -> Command {
+        let copy = self.keys.acquire(self.token, ttl, true);
+        Command::from(copy.guarded_by(self.nodes.settings.guard.as_ref()))
+    }
+
     /// The exchange of the lease's tokens for the lock's own.
     pub(crate) fn exchange_command(&self, ttl: Ttl) -> Command {
         let old = Arc::from(&self.old[..]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::guard::RestartGuard;
 use super::node::{LockNode, Nodes};
 use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
@@ -225,6 +226,13 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Keeps nodes that may have forgotten locks from granting any for a while, see [`RestartGuard`]. The first use on
+    /// new servers needs [`Redlock::bootstrap`](crate::Redlock::bootstrap). Defaults to none.
+    pub fn restart_guard(mut self, guard: RestartGuard) -> Self {
+        self.settings.restart_guard = Some(guard);
+        self
+    }
+
     /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
@@ -250,6 +258,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         };
         self.settings.owner = owner(self.owner)?;
         self.settings.check()?;
+        self.settings.guard = self.settings.sent_guard()?;
         let nodes = Nodes::new(self.members, self.settings);
         Ok((Engine::new(nodes), self.nodes))
     }

@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::fanout::{FanOut, Operation, Rest};
 use super::node::Nodes;
 use super::protocol::{AcquireAnswer, Ballots, NodeSet, Step, described};
-use crate::check::{CheckReport, ClockOffset, Examined, Probed, ServerInfo};
+use crate::check::{CheckReport, ClockOffset, Examined, GuardUse, Probed, ServerInfo};
 use crate::inspection::LockKey;
 use crate::node::{Command, Keys, NodeError, NodeErrorKind, Operation as NodeOperation, Token};
 use crate::runtime::Runtime;
@@ -23,7 +23,8 @@ const TTL: Ttl = Ttl::FIVE_SECONDS;
 /// The parts of the check of one node.
 const DESCRIBE: usize = 0;
 const PROBE: usize = 1;
-const RELEASE: usize = 2;
+const GUARD: usize = 2;
+const RELEASE: usize = 3;
 
 /// Asks all nodes, and waits for each as long as it may take.
 pub(crate) async fn check(engine: &Arc<Engine>) -> CheckReport {
@@ -52,6 +53,8 @@ struct Checkup {
     asked_at: (SystemTime, Duration),
     descriptions: Ballots<Description>,
     probes: Ballots<AcquireAnswer>,
+    /// Whether nodes have the key of a restart guard, where this process uses none.
+    others_guard: Ballots<bool>,
     /// The nodes where the lock may be.
     touched: NodeSet,
     /// How many releases have no answer.
@@ -80,6 +83,7 @@ impl Checkup {
             asked_at: (SystemTime::UNIX_EPOCH, Duration::ZERO),
             descriptions: Ballots::new(count),
             probes: Ballots::new(count),
+            others_guard: Ballots::new(count),
             touched: NodeSet::EMPTY,
             releases: 0,
             is_released: false,
@@ -152,6 +156,11 @@ impl Checkup {
             round_trip,
             down_since: self.nodes.down_since(node),
             node_timeout: self.within(node),
+            guard: match (&self.nodes.settings.guard, self.others_guard.answer(node)) {
+                (Some(_), _) => GuardUse::Ours,
+                (None, Some(true)) => GuardUse::OthersAlone,
+                (None, _) => GuardUse::Nobody,
+            },
         }
     }
 
@@ -180,6 +189,7 @@ impl Operation for Checkup {
         }
         let deadlines = [
             self.descriptions.next_deadline(),
+            self.others_guard.next_deadline(),
             self.probes.next_deadline(),
         ];
         match deadlines.into_iter().flatten().min() {
@@ -198,6 +208,13 @@ impl Operation for Checkup {
             self.probes.ask(node, now, within);
             self.touched = self.touched.with(node);
             let probe = self.keys.acquire(self.tokens[node], TTL, true);
+            if self.nodes.settings.guard.is_none() {
+                let key = self.nodes.settings.guard_key();
+                let inspect = Command::from(NodeOperation::Inspect { key });
+                self.others_guard.ask(node, now, within);
+                self.push(node, GUARD, inspect, within, calls);
+            }
+            let probe = probe.guarded_by(self.nodes.settings.guard.as_ref());
             self.push(node, PROBE, Command::from(probe), within, calls);
         }
     }
@@ -209,6 +226,10 @@ impl Operation for Checkup {
                 let described = self.described(done);
                 self.descriptions.record(node, described);
             }
+            GUARD => {
+                let found = done.inspected().map(|found| found.is_some());
+                self.others_guard.record(done.node, found);
+            }
             PROBE => self.probed(&done),
             // Without an answer the ttl ends it.
             _ => self.releases -= 1,
@@ -217,6 +238,7 @@ impl Operation for Checkup {
 
     fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
         self.descriptions.expire(now);
+        self.others_guard.expire(now);
         self.probes.expire(now);
     }
 

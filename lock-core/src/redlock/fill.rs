@@ -8,7 +8,6 @@ use super::acquisition::Acquisition;
 use super::calls::{Call, Calls, Probe, Purpose};
 use super::protocol::Admission;
 use super::release::settle;
-use crate::node::Command;
 use crate::runtime::Runtime;
 use crate::ttl::Ttl;
 
@@ -76,7 +75,7 @@ fn fill(lock: &Arc<Acquisition>, calls: &mut Calls) -> bool {
     }
     // By script, since the command that had no answer may have set the key: a plain SET would be refused by
     // it, as by a stranger's.
-    let command = Command::from(lock.keys.acquire(lock.token, ttl, true));
+    let command = lock.copy_command(ttl);
     for node in missed.iter() {
         let within = lock.within(node);
         let probe = match lock.nodes.all[node].admit(now, within) {

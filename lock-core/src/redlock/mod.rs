@@ -12,6 +12,7 @@ mod engine;
 mod extend;
 mod fanout;
 mod fill;
+mod guard;
 mod held;
 mod news;
 mod node;
@@ -32,11 +33,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use builder::RedlockBuilder;
+pub use guard::RestartGuard;
 
 use crate::check::CheckReport;
 use crate::error::{
-    AcquireError, BuildError, FlushError, ForceReleaseError, InvalidInput, ResumeError,
-    ShutdownError,
+    AcquireError, BootstrapError, BuildError, FlushError, ForceReleaseError, InvalidInput,
+    ResumeError, ShutdownError,
 };
 use crate::guard::LockGuard;
 use crate::held::HeldReport;
@@ -188,6 +190,23 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// The call may be dropped at any time. What it has set is released in the background.
     pub async fn check(&self) -> CheckReport {
         check::check(&self.engine).await
+    }
+
+    /// Says that no lock was acquired yet which a node could have forgotten, for the very first use of a
+    /// [restart guard](RestartGuard): else every node is in quarantine at first. Nodes that have a guard keep it, so it
+    /// does no harm later; a node that was replaced by an empty one must not be given one. Returns how many nodes have got
+    /// a guard by this.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::NoGuard`] for a lock without a restart guard, [`BootstrapError::Unavailable`] if a node has not
+    /// answered: it may be repeated.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call may have set the guard of some nodes.
+    pub async fn bootstrap(&self) -> Result<usize, BootstrapError> {
+        guard::bootstrap(&self.engine).await
     }
 
     /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.

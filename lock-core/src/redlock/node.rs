@@ -256,9 +256,9 @@ impl Nodes {
                 NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
                     node.update(Health::answered);
                     if error.is_out_of_service() {
-                        let change = match error.code() {
-                            Some("OOM") => Health::failed_full,
-                            _ => Health::failed,
+                        let change = match error.refuses_new_keys() {
+                            true => Health::failed_full,
+                            false => Health::failed,
                         };
                         self.fails(send.node, error, change);
                     }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::guard::{GUARD_SUFFIX, RestartGuard};
 use super::protocol::{COUNTER_SUFFIX, Moment, Quorum, Renewal, Timing, WaitPolicy, counter_key};
 use crate::display::Name;
 use crate::error::{BuildError, InvalidInput};
 use crate::events::Events;
 use crate::fencing::FencingToken;
-use crate::node::{Fence, Keys, Token};
+use crate::node::{Fence, Guard, Keys, Token};
 use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
@@ -20,6 +21,9 @@ const READ_WITHIN: Duration = Duration::from_millis(50);
 
 /// For how long a node keeps a fencing counter, unless told otherwise.
 const FENCING_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What no key of a lock ends with.
+pub(crate) const RESERVED: [&str; 2] = [COUNTER_SUFFIX, GUARD_SUFFIX];
 
 /// The settings of one lock.
 #[derive(Clone, Debug)]
@@ -42,6 +46,9 @@ pub(crate) struct Settings {
     pub(crate) fencing: bool,
     /// `None` is the default.
     pub(crate) fencing_retention: Option<Duration>,
+    pub(crate) restart_guard: Option<RestartGuard>,
+    /// The same as it goes to nodes, once all is checked.
+    pub(crate) guard: Option<Guard>,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
     pub(crate) events: Events,
 }
@@ -81,6 +88,8 @@ impl Default for Settings {
             notice_pauses: true,
             fencing: false,
             fencing_retention: None,
+            restart_guard: None,
+            guard: None,
             runtime: None,
             events: Events::default(),
         }
@@ -103,6 +112,7 @@ impl Settings {
             }
         }
         let timing = self.timing(self.ttl)?;
+        self.check_guarded(self.ttl)?;
         if self.auto_extend {
             Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
         }
@@ -147,16 +157,47 @@ impl Settings {
         };
         let ttl = request.validate(self.ttl)?;
         let timing = self.timing(ttl.as_duration())?;
+        let hold_at_least = request.options().hold_at_least;
+        // What is kept for its whole ttl, as the claim of a tick, is not covered.
+        if hold_at_least < ttl.as_duration() {
+            self.check_guarded(ttl.as_duration())?;
+        }
         let fence = self.fence(request, &keys, timing)?;
         Ok(Plan {
             resource,
             keys,
             timing,
             fence,
-            hold_at_least: request.options().hold_at_least,
+            hold_at_least,
             home: self.home(),
             renewal: self.renewal(request, timing)?,
         })
+    }
+
+    /// What nodes are sent as the restart guard, if there is one.
+    pub(crate) fn sent_guard(&self) -> Result<Option<Guard>, BuildError> {
+        let Some(guard) = self.restart_guard else {
+            return Ok(None);
+        };
+        if self.one_key_per_command {
+            return Err(BuildError::GuardApart);
+        }
+        Ok(Some(Guard {
+            key: self.guard_key(),
+            quarantine: guard.quarantine(self.drift_factor)?,
+        }))
+    }
+
+    pub(crate) fn guard_key(&self) -> Arc<[u8]> {
+        Arc::from([&self.prefix[..], GUARD_SUFFIX.as_bytes()].concat())
+    }
+
+    /// Checks that a node in quarantine outlasts a lock of this ttl.
+    pub(crate) fn check_guarded(&self, ttl: Duration) -> Result<(), InvalidInput> {
+        match self.restart_guard.map(|guard| guard.max_ttl()) {
+            Some(max) if ttl > max => Err(InvalidInput::TtlAboveGuard { ttl, max }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether a lock of this request has a fencing token.
@@ -269,11 +310,10 @@ impl Settings {
     /// The key of a resource: the prefix and then the resource, byte for byte.
     pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
         check_len(self.prefix.len(), resource)?;
-        if resource.ends_with(COUNTER_SUFFIX.as_bytes()) {
-            return Err(InvalidInput::ReservedSuffix {
-                resource: Name(resource).to_string(),
-                suffix: COUNTER_SUFFIX,
-            });
+        let is_its_end = |suffix: &&str| resource.ends_with(suffix.as_bytes());
+        if let Some(suffix) = RESERVED.into_iter().find(is_its_end) {
+            let resource = Name(resource).to_string();
+            return Err(InvalidInput::ReservedSuffix { resource, suffix });
         }
         if self.prefix.is_empty() {
             return Ok(Arc::clone(resource));

@@ -12,6 +12,7 @@ mod errors;
 mod extension;
 mod fencing;
 mod fills;
+mod guard;
 mod handover;
 mod hold;
 mod input;

@@ -22,6 +22,7 @@ macro_rules! mutant {
 }
 
 mod counters;
+mod guard;
 
 /// How much of a foreign value a refusal reports, as in the acquire script.
 const TOLD_BYTES: usize = 128;
@@ -40,6 +41,8 @@ pub(crate) struct Keyspace {
     sweep_above: usize,
     /// What the server's clock shows beyond the instant at which a method is called.
     epoch: Duration,
+    /// How often the server has started anew.
+    run: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -92,11 +95,13 @@ impl Keyspace {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
             epoch: Duration::ZERO,
+            run: 0,
         }
     }
 
-    /// Loses all keys.
+    /// Loses all keys, as a server that starts anew without its data.
     pub(crate) fn forget(&mut self) {
+        self.restart();
         self.entries.clear();
         self.sweep_above = SWEEP_FROM;
     }
@@ -114,6 +119,12 @@ impl Keyspace {
 
     /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
+        if let Operation::Acquire {
+            guard: Some(guard), ..
+        } = operation
+        {
+            self.guard(guard, at)?;
+        }
         match operation {
             Operation::Acquire {
                 keys,
@@ -122,6 +133,9 @@ impl Keyspace {
                 fence: Some(fence),
                 ..
             } => self.acquire_fenced(keys, token, *ttl, fence, at),
+            Operation::Bootstrap { key, quarantine } => {
+                Ok(Reply::Int(self.bootstrap(key, *quarantine, at)))
+            }
             Operation::Confirm {
                 keys,
                 token,
@@ -196,7 +210,10 @@ impl Keyspace {
         let time = at.saturating_add(self.epoch);
         let [secs, micros] = [time.as_secs(), u64::from(time.subsec_micros())];
         let [secs, micros] = [secs, micros].map(|part| Reply::Bytes(part.to_string().into_bytes()));
-        let info = "role:master\naof_enabled:0\nmaxmemory:0\nmaxmemory_policy:noeviction";
+        let run = self.run_id();
+        let info = format!(
+            "run_id:{run}\nrole:master\naof_enabled:0\nmaxmemory:0\nmaxmemory_policy:noeviction"
+        );
         Reply::Array(vec![secs, micros, Reply::Bytes(info.into())])
     }
 

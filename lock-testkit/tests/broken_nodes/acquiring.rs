@@ -152,5 +152,6 @@ fn acquire(key: &[u8], token: Token, ttl: Ttl, report_holder: bool) -> Operation
         ttl,
         report_holder,
         fence: None,
+        guard: None,
     }
 }

@@ -10,6 +10,7 @@ mod exchanging;
 mod extending;
 mod fencing;
 mod forms;
+mod guarding;
 mod inspecting;
 mod keys;
 mod mutants;

@@ -231,6 +231,25 @@ mutants! {
     AllKeepCutsToWholeSeconds a_release_of_several_that_keeps_whole_seconds:
         a_release_of_several_that_keeps_cuts_longer_lives_alone;
 
+    // The restart guard.
+    GuardIgnored a_guard_that_nobody_looks_at:
+        a_server_without_a_guard_grants_nothing_before_its_quarantine_is_over;
+    GuardSetsTheKey a_quarantine_that_sets_the_key:
+        a_guard_of_another_run_is_a_quarantine;
+    GuardEndsEarly a_quarantine_that_ends_early:
+        a_server_without_a_guard_grants_nothing_before_its_quarantine_is_over;
+    GuardKnowsNoRun a_guard_for_every_run: a_guard_of_another_run_is_a_quarantine;
+    GuardWantsARun a_guard_that_wants_a_run: a_guard_without_a_run_is_taken_over;
+    GuardForgetsTheLongest a_quarantine_of_the_last_that_asked:
+        a_quarantine_is_the_longest_that_was_asked_for_and_never_longer;
+    GuardTakesAnything a_guard_whatever_its_key_holds:
+        a_guard_that_is_none_is_an_error_and_nothing_is_set;
+    GuardErrorsAreQuarantines errors_as_a_quarantine:
+        a_guard_that_may_not_be_set_is_an_error;
+    BootstrapSetsNothing a_bootstrap_that_sets_nothing:
+        a_server_that_was_bootstrapped_grants_at_once;
+    BootstrapOverwrites a_bootstrap_that_ends_a_quarantine:
+        a_bootstrap_ends_no_quarantine;
     // Fencing counters.
     FencedSetsNoCounter a_counter_that_is_not_raised:
         a_fenced_acquire_raises_the_counter_and_answers_its_number,

@@ -13,8 +13,8 @@ use lock_testkit::conformance::node::{Entry, NodeBed};
 
 use crate::mutants::Bug;
 use crate::{
-    acquiring, concurrency, exchanging, extending, fencing, forms, inspecting, keys, releasing,
-    scripts, several,
+    acquiring, concurrency, exchanging, extending, fencing, forms, guarding, inspecting, keys,
+    releasing, scripts, several,
 };
 
 pub(crate) type Answer = Result<Reply, NodeError>;
@@ -73,6 +73,13 @@ impl BrokenNode {
     /// Carries it out, with the bugs that change what is carried out.
     pub(crate) async fn run(&self, operation: &Operation) -> Answer {
         let instead = match operation {
+            Operation::Acquire {
+                keys,
+                token,
+                guard: Some(guard),
+                ..
+            } => guarding::acquire(self, keys, *token, guard, operation).await,
+            Operation::Bootstrap { key, .. } => guarding::bootstrap(self, key, operation).await,
             Operation::Acquire {
                 keys,
                 token,

@@ -24,6 +24,7 @@ pub(crate) async fn acquire(
             ttl,
             report_holder: true,
             fence: None,
+            guard: None,
         })
     };
     let held = living(token.as_bytes(), ttl.as_duration());

@@ -4,6 +4,26 @@
 /// last, so that the others show what they are for.
 pub(crate) const CHECKS: &[(&str, &[&str])] = &[
     (
+        "acquire_guarded",
+        &[
+            "a_server_without_a_guard_grants_nothing_before_its_quarantine_is_over",
+            "a_server_that_was_bootstrapped_grants_at_once",
+            "a_guard_of_another_run_is_a_quarantine",
+            "a_guard_without_a_run_is_taken_over",
+            "a_quarantine_is_the_longest_that_was_asked_for_and_never_longer",
+            "a_guard_that_is_none_is_an_error_and_nothing_is_set",
+            "a_guard_that_may_not_be_set_is_an_error",
+        ],
+    ),
+    (
+        "bootstrap",
+        &[
+            "a_server_that_was_bootstrapped_grants_at_once",
+            "a_bootstrap_ends_no_quarantine",
+            "a_guard_that_may_not_be_set_is_an_error",
+        ],
+    ),
+    (
         "acquire",
         &[
             "a_free_key_is_set_by_script",

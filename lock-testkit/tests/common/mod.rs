@@ -47,6 +47,7 @@ pub(crate) fn acquire_keys(
         ttl: ttl(ttl_in_millis),
         report_holder,
         fence: None,
+        guard: None,
     })
 }
 
@@ -119,6 +120,7 @@ pub(crate) fn acquire_fenced(
         ttl: ttl(ttl_in_millis),
         report_holder: true,
         fence: Some(fence(keys, above)),
+        guard: None,
     })
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod cluster;
 mod everyday;
 mod faults;
+mod guard;
 mod load;
 mod losses;
 mod nodes;

@@ -35,6 +35,7 @@ fn acquire_key(key: impl AsRef<[u8]>, token: Token, report_holder: bool) -> Comm
         ttl: ttl(),
         report_holder,
         fence: None,
+        guard: None,
     })
 }
 

@@ -146,7 +146,7 @@ impl Ledger {
                 self.lacks(node, may_have_others);
                 false
             }
-            Err(error) if error.kind() == NodeErrorKind::NotSent => {
+            Err(error) if error.kind() == NodeErrorKind::NotSent || error.is_quarantine() => {
                 self.lacks(node, may_have_others);
                 false
             }

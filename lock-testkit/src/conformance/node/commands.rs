@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{ExtendEntry, Fence, Keys, Operation};
+use lock_core::node::{ExtendEntry, Fence, Guard, Keys, Operation};
 use lock_core::{Command, FencingToken, Reply, Token, Ttl};
 
 /// The lifetime of keys that shall not expire during a check.
@@ -29,6 +29,7 @@ fn acquire_keys(keys: Keys, token: Token, ttl: Duration, report_holder: bool) ->
         ttl: ttl_of(ttl),
         report_holder,
         fence: None,
+        guard: None,
     })
 }
 
@@ -153,6 +154,26 @@ pub(crate) fn acquire_fenced(keys: &[&str], token: Token, above: u64) -> Command
         ttl: ttl_of(TTL),
         report_holder: true,
         fence: Some(fence(keys, above)),
+        guard: None,
+    })
+}
+
+/// The same acquire behind a restart guard.
+pub(crate) fn guarded(acquire: &Command, key: &str, quarantine: Duration) -> Command {
+    let mut operation = acquire.operation().clone();
+    if let Operation::Acquire { guard, .. } = &mut operation {
+        *guard = Some(Guard {
+            key: bytes(key),
+            quarantine: ttl_of(quarantine),
+        });
+    }
+    Command::from(operation)
+}
+
+pub(crate) fn bootstrap(key: &str, quarantine: Duration) -> Command {
+    Command::from(Operation::Bootstrap {
+        key: bytes(key),
+        quarantine: ttl_of(quarantine),
     })
 }
 
