@@ -521,3 +521,55 @@ mod tests {
         assert_eq!(cause.as_deref(), Some("connection refused"));
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WORDS: [&str; 20] = [
+        "ERR ",
+        "-",
+        "@user_script",
+        ": ",
+        "12",
+        "OOM",
+        "MOVED 1 host:1",
+        "ASK",
+        "NOPERM",
+        " no permissions to",
+        "unknown command ",
+        ", with args beginning with: ",
+        "syntax error",
+        "invalid password",
+        "The user executing the script",
+        "not allowed after non deterministic commands",
+        "\r\n",
+        "\u{1b}[2J",
+        "\u{e9}\u{1F512}",
+        " ",
+    ];
+
+    fn line() -> impl Strategy<Value = String> {
+        let words = prop::collection::vec(prop::sample::select(WORDS.to_vec()), 0..12);
+        prop_oneof![any::<String>(), words.prop_map(|words| words.concat())]
+    }
+
+    proptest! {
+        #[test]
+        fn an_error_of_any_server_is_one_short_line_with_a_code_or_without(line in line()) {
+            let error = NodeError::server(&line);
+            let shown = error.to_string();
+            prop_assert!(shown.chars().count() <= 512 + "...".len() + 150, "{shown}");
+            prop_assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            if let Some(code) = error.code() {
+                prop_assert!(shown.starts_with(code) && is_code(code), "{shown}");
+            }
+            prop_assert!(!shown.contains("beginning with"), "{shown}");
+            // What was understood once is understood again.
+            let again = NodeError::server(&shown);
+            prop_assert_eq!(again.code(), error.code());
+        }
+    }
+}
