@@ -393,3 +393,60 @@ mod tests {
         assert!(serde_json::from_str::<Lease>("\"lease3:\"").is_err());
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Pieces of a lease in any order.
+    fn text() -> impl Strategy<Value = String> {
+        let pieces = [
+            "lease1",
+            "lease2",
+            ":",
+            ":",
+            ":",
+            ":",
+            ",",
+            "6b",
+            "ff0",
+            "%",
+            "%2",
+            "%ff",
+            "token",
+            "-",
+            "0",
+            "18446744073709551616",
+            "\u{e9}",
+        ];
+        let pieces = prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..20);
+        prop_oneof![any::<String>(), pieces.prop_map(|pieces| pieces.concat())]
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_a_lease_that_is_written_alike_or_an_error_without_it(text in text()) {
+            match text.parse::<Lease>() {
+                Ok(lease) => prop_assert_eq!(lease.to_string().parse(), Ok(lease)),
+                Err(error) => prop_assert!(error.to_string().len() < 60, "{}", error),
+            }
+        }
+
+        #[test]
+        fn any_lease_is_the_same_after_a_journey_as_text_and_one_byte_less_is_never_a_panic(
+            resources in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..4),
+            [one, other] in prop::array::uniform2(any::<String>()),
+            [ttl, remaining] in prop::array::uniform2(any::<u64>()),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let [ttl, remaining] = [ttl, remaining].map(Duration::from_nanos);
+            let lease = Lease::new(resources, &one, ttl, remaining).or_by(&other, 8);
+            let text = lease.to_string();
+            prop_assert_eq!(text.parse(), Ok(lease));
+            let shorter = &text[..cut.index(text.len())];
+            shorter.parse::<Lease>().ok();
+        }
+    }
+}

@@ -44,12 +44,12 @@
 //! ```
 //!
 //! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
-//! `Redlock::list`, which is for operators, needs `SCAN` too.
+//! `Redlock::list`, which is for operators, needs `SCAN` too, and a URL with a database other than 0 `SELECT`.
 //!
-//! `SELECT` too, if the URL names a database other than 0, and `PING` where there is no password
-//! (with one, `AUTH` goes first, which everybody may send; with `protocol=resp3`, `HELLO`, which a
-//! proxy may not know). While connecting, fred also sends `CLIENT ID` and `INFO`, which may be
-//! denied.
+//! `PING` too, where there is no password (with one, `AUTH` goes first, which everybody may send; with
+//! `protocol=resp3`, `HELLO`, which a proxy may not know). While connecting, fred also sends `CLIENT ID` and
+//! `INFO`, and goes on where they are denied; `+client|id +info` keeps them out of the server's `ACL LOG`, and
+//! out of that of sentinels.
 //!
 //! # What to expect of the connection
 //!

@@ -12,6 +12,8 @@ mod rt;
 mod backend {
     use lock_fred::FredNode;
 
+    pub(crate) const NAME: &str = "lock-fred";
+
     pub(crate) type Node = FredNode;
 
     pub(crate) fn node(url: String) -> Node {

@@ -49,7 +49,7 @@ impl Address {
         let plain = match scheme.to_ascii_lowercase().as_str() {
             "rediss" => "redis",
             "valkeys" => "valkey",
-            _ => return Ok(Self::new(Client::open(url)?, None)),
+            _ => return Ok(Self::new(open(url)?, None)),
         };
         let tls = default_tls()?;
         if rest.contains('#') {
@@ -59,10 +59,7 @@ impl Address {
                     .into(),
             );
         }
-        Ok(Self::new(
-            Client::open(format!("{plain}://{rest}"))?,
-            Some(tls),
-        ))
+        Ok(Self::new(open(&format!("{plain}://{rest}"))?, Some(tls)))
     }
 
     /// The same by TLS of ours. A unix socket needs none.
@@ -107,6 +104,17 @@ impl Address {
         }
         Ok(asked)
     }
+}
+
+/// A client, or why it is none, without what redis-rs quotes of the URL: there may be a secret in it.
+fn open(url: &str) -> Result<Client, String> {
+    Client::open(url).map_err(|error| {
+        let text = error.to_string();
+        match error.detail() {
+            Some(detail) => text.replace(&format!(": {detail}"), ""),
+            None => text,
+        }
+    })
 }
 
 fn logging_in_as(client: &Client, credentials: &Credentials) -> RedisResult<Client> {

@@ -426,3 +426,102 @@ mod tests {
         assert!(error(long.as_bytes()).unwrap().len() < LINE);
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: usize = 1000;
+
+    /// What a server may send, well-formed or not.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let pieces = [
+            "+",
+            "-",
+            ":",
+            "$",
+            "*",
+            "%",
+            "~",
+            ">",
+            "|",
+            "_",
+            "!",
+            "=",
+            "#t",
+            ",1.5",
+            "(1",
+            "\r\n",
+            "\r\n",
+            "\r\n",
+            "\r",
+            "\n",
+            "0",
+            "1",
+            "2",
+            "-1",
+            "17",
+            "18446744073709551615",
+            "OK",
+            "ERR no",
+            "$1\r\nx\r\n",
+            ":1\r\n",
+        ];
+        let pieces = prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..40);
+        let any = prop::collection::vec(any::<u8>(), 0..200);
+        prop_oneof![any, pieces.prop_map(|pieces| pieces.concat().into_bytes())]
+    }
+
+    /// The frames in these bytes, which come in pieces of these lengths, and what is wrong with the next one.
+    fn frames(bytes: &[u8], lengths: &[usize]) -> (Vec<Frame>, Option<Garbage>) {
+        let (mut reader, mut found, mut rest) = (Frames::default(), Vec::new(), bytes);
+        let mut lengths = lengths.iter().copied().cycle();
+        while !rest.is_empty() {
+            let (mut piece, after) = rest.split_at(lengths.next().unwrap_or(1).min(rest.len()));
+            rest = after;
+            loop {
+                match reader.next(&mut piece, LIMIT) {
+                    Ok(Some(frame)) => found.push(frame),
+                    Ok(None) => break,
+                    Err(garbage) => return (found, Some(garbage)),
+                }
+                reader.size = 0;
+            }
+            assert!(reader.line.len() <= LINE);
+        }
+        (found, None)
+    }
+
+    /// How many replies redis-rs reads in these bytes, up to what it does not understand.
+    fn read_by_redis(mut bytes: &[u8]) -> usize {
+        let mut count = 0;
+        while !bytes.is_empty() && redis::Parser::new().parse_value(&mut bytes).is_ok() {
+            count += 1;
+        }
+        count
+    }
+
+    proptest! {
+        #[test]
+        fn replies_end_where_they_end_in_whatever_pieces_they_come(
+            bytes in bytes(),
+            lengths in prop::collection::vec(1..9_usize, 1..6),
+        ) {
+            let whole = frames(&bytes, &[usize::MAX]);
+            let (found, garbage) = frames(&bytes, &lengths);
+            prop_assert_eq!(&found, &whole.0);
+            prop_assert_eq!(garbage.is_some(), whole.1.is_some());
+        }
+
+        /// Else a reply would be counted for another command than the one that redis-rs gives it to.
+        #[test]
+        fn redis_rs_reads_no_reply_that_was_not_counted(bytes in bytes()) {
+            let (found, garbage) = frames(&bytes, &[usize::MAX]);
+            if garbage.is_none() {
+                prop_assert!(read_by_redis(&bytes) <= found.len());
+            }
+        }
+    }
+}

@@ -94,6 +94,9 @@ async fn dial(network: Network, address: &Address, limit: Duration) -> Result<Di
             let why = why_broken_off(network, address, &error);
             match within(patience, why).await.flatten() {
                 Some(why) => Err(cannot_connect(why)),
+                None if error.is_connection_dropped() => {
+                    Err(cannot_connect(DialError::HungUp(error)))
+                }
                 None => Err(cannot_connect(DialError::Redis(error))),
             }
         }

@@ -28,6 +28,8 @@ pub(crate) enum Stage {
 pub(crate) enum DialError {
     Io(io::Error),
     Redis(RedisError),
+    /// The server hung up before it answered the handshake.
+    HungUp(RedisError),
     /// What the server answered to the handshake.
     Answer(NodeError),
     Late(Stage, Duration),
@@ -70,6 +72,10 @@ impl fmt::Display for DialError {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Redis(error) => error.fmt(f),
+            Self::HungUp(error) => write!(
+                f,
+                "{error}: the server hung up at the handshake, as twemproxy does, which is not supported"
+            ),
             Self::Answer(error) => error.fmt(f),
             Self::Late(Stage::Asking, within) => {
                 write!(f, "no credentials or certificates in {within:?}")
@@ -101,7 +107,7 @@ impl Error for DialError {
             Self::Tls(error) => error.source(),
             Self::ExpectsPlainText(Some(error)) | Self::ExpectsTls(error) => Some(error),
             // They are shown as they are.
-            Self::Io(_) | Self::Redis(_) | Self::Answer(_) => None,
+            Self::Io(_) | Self::Redis(_) | Self::HungUp(_) | Self::Answer(_) => None,
             Self::Late(..) | Self::ExpectsPlainText(None) => None,
         }
     }

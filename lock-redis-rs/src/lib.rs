@@ -26,11 +26,11 @@
 //! ```
 //!
 //! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
-//! `Redlock::list`, which is for operators, needs `SCAN` too.
+//! `Redlock::list`, which is for operators, needs `SCAN` too, and a URL with a database other than 0 `SELECT`.
 //!
-//! `SELECT` too, if the URL names a database other than 0. While connecting, redis-rs also sends
-//! `CLIENT SETINFO`, which may be denied, and, only with `protocol=resp3`, `HELLO`, which a proxy
-//! may not know: RESP2, the default, does without.
+//! While connecting, redis-rs also sends `AUTH` or, only with `protocol=resp3`, `HELLO`, which everybody may send
+//! and a proxy may not know: RESP2, the default, does without. It sends `CLIENT SETINFO` too, and goes on where that
+//! is denied; `+client|setinfo` keeps it out of the `ACL LOG` of a server, and of sentinels, of Redis 7.2 or newer.
 //!
 //! # What to expect of the connection
 //!

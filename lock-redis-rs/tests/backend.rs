@@ -11,12 +11,11 @@ mod outside_of_tokio;
 mod support;
 
 #[cfg(not(feature = "smol"))]
-use {
-    futures::executor::block_on,
-    lock_core::node::NodeErrorKind,
-    lock_core::{RedisNode, Reply},
-    support::*,
-};
+use {futures::executor::block_on, lock_core::Reply};
+
+use lock_core::RedisNode;
+use lock_core::node::NodeErrorKind;
+use support::*;
 
 /// Whose nodes are tested.
 mod backend {
@@ -34,6 +33,27 @@ mod backend {
     pub(crate) const NEEDS_TIMERS: bool = false;
     pub(crate) const CLOSES_AT_CLUSTERDOWN: bool = false;
     pub(crate) const LOOKS_AT_REPLIES: bool = true;
+}
+
+#[apply(async_test!)]
+async fn a_proxy_that_hangs_up_at_the_handshake_is_told_as_one() {
+    // As twemproxy does, which knows no `CLIENT` and no `HELLO`, and shares the keys of a script between servers.
+    let proxy = FakeServer::start_raw(|_, words| match words[0].as_slice() {
+        b"PING" => Act::Answer("+PONG\r\n"),
+        b"AUTH" | b"SET" => Act::Answer("+OK\r\n"),
+        _ => Act::Close,
+    });
+    let with_password = proxy.url().replace("redis://", "redis://:password@");
+    for url in [proxy.url(), with_password] {
+        for protocol in ["resp2", "resp3"] {
+            let node = backend::node(format!("{url}/?protocol={protocol}"));
+            let error = node.execute(&acquire("k", token()), LONG).await;
+            let error = error.unwrap_err();
+            assert_eq!(error.kind(), NodeErrorKind::NotSent);
+            assert!(chain(&error).contains("twemproxy"), "{}", chain(&error));
+        }
+    }
+    assert!(!proxy.received().contains(&"SET".to_owned()));
 }
 
 #[cfg(not(feature = "smol"))]

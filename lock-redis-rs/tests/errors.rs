@@ -115,3 +115,60 @@ fn the_label_is_the_server_whatever_the_database_or_the_user() {
     assert_eq!(label("rediss://u:p@Host:7000/1"), "host:7000");
     assert_eq!(label("unix:///run/redis.sock?pass=p"), "/run/redis.sock");
 }
+
+/// What reads foreign bytes: no text makes it panic.
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn url() -> impl Strategy<Value = String> {
+        let pieces = [
+            "redis",
+            "rediss",
+            "redis+unix",
+            "unix",
+            "redis-sentinel",
+            "://",
+            "://",
+            ":",
+            "@",
+            "/",
+            "?",
+            "#",
+            "[::1]",
+            "host",
+            "6379",
+            "0",
+            " ",
+            "pass=",
+            "db=",
+            "protocol=resp3",
+            "node=",
+            "&",
+            "%",
+            "%00",
+            "%ff",
+            "\u{e9}",
+        ];
+        let pieces = prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..12);
+        prop_oneof![any::<String>(), pieces.prop_map(|pieces| pieces.concat())]
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_url_or_an_error_that_shows_no_password(rest in url(), password in "[0-9a-f]{12}") {
+            RedisRsNode::new(&rest).ok();
+            for url in [
+                format!("redis://user:{password}@{rest}"),
+                format!("redis://host/{rest}?pass={password}{rest}"),
+            ] {
+                if let Err(error) = RedisRsNode::new(&url) {
+                    let source = error.source().map(ToString::to_string);
+                    let shown = format!("{error} {error:?} {source:?}");
+                    prop_assert!(!shown.contains(&password), "{url:?}: {shown}");
+                }
+            }
+        }
+    }
+}

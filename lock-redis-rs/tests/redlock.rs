@@ -11,6 +11,8 @@ mod rt;
 mod backend {
     use lock_redis_rs::RedisRsNode;
 
+    pub(crate) const NAME: &str = "lock-redis-rs";
+
     pub(crate) type Node = RedisRsNode;
 
     pub(crate) fn node(url: String) -> Node {

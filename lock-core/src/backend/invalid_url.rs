@@ -137,8 +137,13 @@ fn without_secrets(url: &str) -> String {
     };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, path) = match host.rsplit_once(':') {
-        // No port, or none of any host: most likely a password without its `@`.
-        Some((host, port)) if host.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) => {
+        // No port, or none of any host: most likely a password without its `@`. So is what stands between two
+        // colons, unless it is an address of IPv6.
+        Some((host, port))
+            if host.is_empty()
+                || !port.bytes().all(|b| b.is_ascii_digit())
+                || host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) =>
+        {
             let host = host.split(':').next().unwrap_or_default();
             (format!("{host}:***"), "")
         }
@@ -162,6 +167,8 @@ mod tests {
             "redis://:secret",
             "redis://user:secret",
             "redis://user:name:secret",
+            "redis://user:secret:6379",
+            "redis://user:secret:/0",
             "redis://user:se/secret",
             "unix:///s?db=x&pass=p@secret",
             "unix:///s?pass=secret@host",
@@ -187,6 +194,7 @@ mod tests {
             ("127.0.0.1:6379", "127.0.0.1:6379"),
             ("redis://host:port", "redis://host:***"),
             ("redis://:12345", "redis://:***"),
+            ("redis://[::1]:6379/x", "redis://[::1]:6379/x"),
             ("", ""),
         ] {
             assert_eq!(without_secrets(url), shown);
@@ -274,5 +282,56 @@ mod tests {
             of(r"redis://host\r\n\u{1b}[2J")
         );
         assert!(shown(&"h".repeat(600_000)).len() < 300);
+    }
+}
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECRET: &str = "s3cr3t";
+
+    /// Pieces of a URL in any order, in one of which there may be a secret behind a colon.
+    fn pieces() -> impl Strategy<Value = String> {
+        let pieces = [
+            "redis", "unix", "http", "://", ":", "@", "/", "?", "#", "[::1]", "host", "6379", "0",
+            " ", "\n", "pass=", "&", "%", "\u{e9}",
+        ];
+        let pieces = prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..10);
+        pieces.prop_map(|pieces| pieces.concat())
+    }
+
+    fn shown(url: &str) -> String {
+        match InvalidUrl::check(url, &["redis", "rediss", "unix"]) {
+            Ok(url) => InvalidUrl::new(url, "no reason").to_string(),
+            Err(error) => format!("{error}: {}", error.source),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_url_or_an_error_of_one_line(text in prop_oneof![any::<String>(), pieces()]) {
+            let shown = shown(&text);
+            prop_assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            prop_assert!(shown.len() < 2_000);
+        }
+
+        /// Wherever a password may stand, and whatever else is wrong with the URL.
+        #[test]
+        fn no_password_is_shown(before in pieces(), after in pieces(), host in pieces()) {
+            for url in [
+                format!("redis://user:{SECRET}{after}@{host}"),
+                format!("redis://:{before}{SECRET}@{host}"),
+                format!("redis://{host}?{before}{SECRET}{after}"),
+                format!("redis://{host}#{before}{SECRET}{after}"),
+                format!("redis://host:{SECRET}{after}"),
+                format!("user:{before}{SECRET}@{host}"),
+            ] {
+                let shown = shown(&url);
+                prop_assert!(!shown.contains(SECRET), "{url:?} shows as {shown}");
+            }
+        }
     }
 }

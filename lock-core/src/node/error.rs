@@ -73,7 +73,7 @@ impl NodeError {
     /// It is kept as one line of at most 512 characters, without control characters, and without what
     /// some servers put around the code: the place in a script where the error occurred, or an `ERR`
     /// before another code. Where a server has no code for missing permissions or a wrong password, it
-    /// gets `NOPERM` or `WRONGPASS`.
+    /// gets `NOPERM` or `WRONGPASS`. Where it does not know a command or an option, the lowest version is named.
     pub fn server(line: impl AsRef<str>) -> Self {
         let line = Line(line.as_ref()).to_string();
         Self::new(NodeErrorKind::Server, normalised(&line))
@@ -238,11 +238,30 @@ fn normalised(line: &str) -> Cow<'_, str> {
         || text.contains("no permissions to")
     {
         format!("NOPERM {text}").into()
+    } else if lacks_something(text) {
+        format!("ERR {text} ({OLDER})").into()
     } else if inside.is_some() && !is_code(code) {
         format!("ERR {text}").into()
     } else {
         line.into()
     }
+}
+
+/// Behind an error by which a server does not know what each of the lowest version does.
+const OLDER: &str =
+    "the server is older than Redis 6.2, the lowest version, or a proxy or a sentinel";
+
+/// Whether a server does not know a command or an option of ours. Commands are what they are, so no server of the
+/// lowest version says so. `SCAN .. TYPE` and `HELLO` came with Redis 6.0, as did `AUTH` with a user, and writes in a
+/// script that has read a time to live with 5.0.
+fn lacks_something(text: &str) -> bool {
+    let begins = [
+        "unknown command",
+        "syntax error",
+        "wrong number of arguments",
+    ];
+    begins.iter().any(|begin| text.starts_with(begin))
+        || text.contains("not allowed after non deterministic commands")
 }
 
 fn is_code(word: &str) -> bool {
@@ -370,7 +389,6 @@ mod tests {
                 "ASK",
             ),
             // Nothing around them.
-            ("ERR syntax error".into(), "ERR syntax error", "ERR"),
             (
                 "ERR DB index is out of range".into(),
                 "ERR DB index is out of range",
@@ -388,6 +406,45 @@ mod tests {
             assert_eq!(error.code(), Some(code), "{line}");
         }
         assert_eq!(NodeError::server("upstream failure").code(), None);
+    }
+
+    #[test]
+    fn what_an_older_server_lacks_is_told_with_the_lowest_version() {
+        let non_deterministic = "Write commands not allowed after non deterministic commands. Call \
+            redis.replicate_commands() at the start of your script";
+        let table = [
+            // To `SCAN .. TYPE`.
+            ("ERR syntax error".to_owned(), "ERR syntax error"),
+            // To `HELLO`, without and with a user.
+            (
+                "ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `u`, `secret`, "
+                    .to_owned(),
+                "ERR unknown command `HELLO`",
+            ),
+            (
+                "ERR wrong number of arguments for 'auth' command".to_owned(),
+                "ERR wrong number of arguments for 'auth' command",
+            ),
+            (
+                format!("ERR Error running script (call to f_1): @user_script:9: @user_script: 9: {non_deterministic} "),
+                &format!("ERR {non_deterministic}"),
+            ),
+        ];
+        for (line, shown) in table {
+            let error = NodeError::server(&line);
+            assert_eq!(error.to_string(), format!("{shown} ({OLDER})"));
+            assert_eq!(error.code(), Some("ERR"));
+        }
+        for line in [
+            "ERR DB index is out of range",
+            "OOM command not allowed",
+            "ERR unknown error",
+        ] {
+            assert!(
+                !NodeError::server(line).to_string().contains(OLDER),
+                "{line}"
+            );
+        }
     }
 
     #[test]
@@ -461,7 +518,10 @@ mod tests {
         let line =
             "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'u' 'secret' ";
         let error = NodeError::server(line);
-        assert_eq!(error.to_string(), "ERR unknown command 'HELLO'");
+        assert_eq!(
+            error.to_string(),
+            format!("ERR unknown command 'HELLO' ({OLDER})")
+        );
         assert_eq!(error.code(), Some("ERR"));
     }
 
@@ -471,5 +531,57 @@ mod tests {
         assert_eq!(error.to_string(), "cannot connect");
         let cause = error.source().map(ToString::to_string);
         assert_eq!(cause.as_deref(), Some("connection refused"));
+    }
+}
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WORDS: [&str; 20] = [
+        "ERR ",
+        "-",
+        "@user_script",
+        ": ",
+        "12",
+        "OOM",
+        "MOVED 1 host:1",
+        "ASK",
+        "NOPERM",
+        " no permissions to",
+        "unknown command ",
+        ", with args beginning with: ",
+        "syntax error",
+        "invalid password",
+        "The user executing the script",
+        "not allowed after non deterministic commands",
+        "\r\n",
+        "\u{1b}[2J",
+        "\u{e9}\u{1F512}",
+        " ",
+    ];
+
+    fn line() -> impl Strategy<Value = String> {
+        let words = prop::collection::vec(prop::sample::select(WORDS.to_vec()), 0..12);
+        prop_oneof![any::<String>(), words.prop_map(|words| words.concat())]
+    }
+
+    proptest! {
+        #[test]
+        fn an_error_of_any_server_is_one_short_line_with_a_code_or_without(line in line()) {
+            let error = NodeError::server(&line);
+            let shown = error.to_string();
+            prop_assert!(shown.chars().count() <= 512 + "...".len() + 150, "{shown}");
+            prop_assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            if let Some(code) = error.code() {
+                prop_assert!(shown.starts_with(code) && is_code(code), "{shown}");
+            }
+            prop_assert!(!shown.contains("beginning with"), "{shown}");
+            // What was understood once is understood again.
+            let again = NodeError::server(&shown);
+            prop_assert_eq!(again.code(), error.code());
+        }
     }
 }

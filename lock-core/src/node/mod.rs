@@ -22,6 +22,8 @@ pub use error::{NodeError, NodeErrorKind};
 pub use keys::Keys;
 pub use operation::{ExtendEntry, Fence, Guard, Operation};
 pub use reply::Reply;
+#[cfg(test)]
+pub(crate) use reply::any_reply;
 pub use subscription::{Subscription, SubscriptionEvent, SubscriptionSender};
 pub use token::Token;
 pub(crate) use token::note_of;

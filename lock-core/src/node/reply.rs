@@ -25,3 +25,21 @@ impl Reply {
         Self::Bytes(b"OK".to_vec())
     }
 }
+
+/// Replies of any form, most of which belong to no command.
+#[cfg(test)]
+pub(crate) fn any_reply() -> impl proptest::strategy::Strategy<Value = Reply> {
+    use proptest::prelude::*;
+
+    let words = prop::sample::select(vec!["OK", "0", "1", "127.0.0.1", "6379", "token", ""]);
+    let bytes = prop::collection::vec(any::<u8>(), 0..200);
+    let one = prop_oneof![
+        Just(Reply::Nil),
+        prop_oneof![-2..3_i64, any::<i64>()].prop_map(Reply::Int),
+        words.prop_map(|word| Reply::Bytes(word.into())),
+        bytes.prop_map(Reply::Bytes),
+    ];
+    one.prop_recursive(3, 40, 5, |reply| {
+        prop::collection::vec(reply, 0..5).prop_map(Reply::Array)
+    })
+}

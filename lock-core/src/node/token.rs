@@ -187,3 +187,29 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Anybody can set a key, and its note goes into logs.
+        #[test]
+        fn a_note_of_any_value_is_one_line(
+            value in prop::collection::vec(any::<u8>(), 0..200),
+            text in any::<String>(),
+        ) {
+            let mut with_id = Token::from_random([7; 16]).id().as_bytes().to_vec();
+            with_id.push(b' ');
+            with_id.extend(text.as_bytes());
+            for value in [value, with_id] {
+                if let Some(note) = note_of(&value) {
+                    prop_assert!(!note.is_empty() && note.len() <= value.len());
+                    prop_assert!(!note.contains(char::is_control), "{note:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! What a server has to allow, and where commands go.
 
+use std::sync::Arc;
+
+use lock_core::node::Operation;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use lock_testkit::RedisServer;
 
@@ -75,6 +78,36 @@ async fn a_server_or_a_proxy_without_hello_speaks_resp2_and_refuses_resp3_with_a
     assert_eq!(granted.unwrap(), Reply::ok());
     let error = ask(&resp3, &acquire("k", token())).await.unwrap_err();
     assert!(chain(&error).contains("HELLO"), "{}", chain(&error));
+    assert!(
+        chain(&error).contains("older than Redis 6.2"),
+        "{}",
+        chain(&error)
+    );
+}
+
+#[apply(async_test!)]
+async fn an_older_server_is_told_by_what_it_lacks_and_the_lowest_version() {
+    // Redis 5 knows no `SCAN .. TYPE`, and before that scripts could not write after they had read a time to live.
+    let server = FakeServer::start(|_, words| match words[0].as_slice() {
+        b"SCAN" => Act::Answer("-ERR syntax error\r\n"),
+        _ => Act::Answer(
+            "-ERR Error running script (call to f_1): @user_script:9: @user_script: 9: Write commands \
+             not allowed after non deterministic commands \r\n",
+        ),
+    });
+    let scan = Command::from(Operation::Scan {
+        prefix: Arc::from(*b"lock:"),
+        cursor: 0,
+    });
+    let node = node(server.url());
+    for (command, lacks) in [
+        (scan, "syntax error"),
+        (extend(&[(b"k", token())]), "non deterministic commands"),
+    ] {
+        let error = ask(&node, &command).await.unwrap_err().to_string();
+        assert!(error.contains(lacks), "{error}");
+        assert!(error.contains("older than Redis 6.2"), "{error}");
+    }
 }
 
 async fn lock_and_unlock(node: &Node, key: &str) {

@@ -5,6 +5,7 @@
 //! `tests/life`. Where a test goes back to a failure that was seen in the field, its comment names the
 //! case (C02).
 
+mod acl;
 mod check;
 mod cluster;
 mod everyday;

@@ -58,36 +58,6 @@ async fn a_release_that_is_not_allowed_is_no_expired_lock() {
     }
 }
 
-/// C41, C42.
-#[apply(async_test!)]
-async fn the_commands_that_a_lock_needs_are_enough() {
-    let servers = servers(1);
-    let rules = "ACL SETUSER app on >pw ~lock:* +set +get +pttl +pexpire +del +eval +evalsha";
-    ask(&servers[0], &rules.split(' ').collect::<Vec<_>>());
-    let url = servers[0].url().replace("redis://", "redis://app:pw@");
-    let node = crate::backend::node(url);
-    let locks = lock_core::Redlock::builder()
-        .nodes([node])
-        .prefix("lock:")
-        .node_timeout(NODE_TIMEOUT)
-        .build()
-        .unwrap();
-    let guard = locks.lock(KEY).await.unwrap();
-    let held = LockRequest::new(KEY).fail_if_held(true);
-    assert!(matches!(
-        locks.lock(held).await,
-        Err(AcquireError::Contended(_))
-    ));
-    guard.extend(60_000 * MS).await.unwrap();
-    guard.release().await.unwrap();
-    until("released", 5_000 * MS, || keys(&servers) == 0).await;
-    let kept = LockRequest::new(KEY)
-        .ttl(2_000 * MS)
-        .hold_at_least(1_000 * MS);
-    locks.lock(kept).await.unwrap().release().await.unwrap();
-    assert!(pttl(&servers[0], "lock:k") <= 1_000);
-}
-
 /// C43.
 #[apply(async_test!)]
 async fn a_full_or_read_only_server_is_quoted_and_a_holder_can_still_let_go() {

@@ -197,3 +197,30 @@ mod tests {
         assert_eq!(shown(Err(denied)), "NOAUTH Authentication required.");
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::node::any_reply;
+
+    proptest! {
+        /// What a sentinel says becomes an address to connect to, and a part of messages.
+        #[test]
+        fn a_place_is_a_host_and_a_port_and_nothing_else(
+            reply in any_reply(),
+            host in any::<String>(),
+            port in any::<u32>(),
+        ) {
+            let pair = [host, port.to_string()].map(|word| Reply::Bytes(word.into()));
+            for reply in [reply, Reply::Array(pair.to_vec())] {
+                if let Answer::At(place) = Answer::of(Ok(reply)) {
+                    prop_assert!(place.port != 0 && (1..=HOST).contains(&place.host.len()));
+                    prop_assert!(place.host.chars().all(|c| c.is_ascii_graphic()), "{}", place);
+                    prop_assert!(!place.host.contains(['/', '@', '?', '#', '[']), "{}", place);
+                }
+            }
+        }
+    }
+}

@@ -304,3 +304,40 @@ mod tests {
         assert_eq!(read(one), KeyAnswer::Foreign);
     }
 }
+
+#[cfg(test)]
+mod foreign {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::node::{Keys, Token, any_reply};
+    use crate::ttl::Ttl;
+
+    proptest! {
+        /// A reply that makes no sense is an error, and above all no vote.
+        #[test]
+        fn only_what_a_server_says_to_a_grant_is_one(reply in any_reply()) {
+            let key = || Keys::One(Arc::from(*b"k"));
+            let acquire = key().acquire(Token::from_random([0; 16]), Ttl::MIN, true);
+            let is_granted = matches!(
+                AcquireAnswer::read(&acquire, reply.clone()),
+                Ok(AcquireAnswer::Granted)
+            );
+            prop_assert_eq!(is_granted, reply == Reply::ok() || reply == Reply::Int(1));
+
+            let release = key().release(Token::from_random([0; 16]), Duration::ZERO);
+            let is_ours = matches!(KeyAnswer::read(&release, &reply), Ok(KeyAnswer::Ours));
+            let says_so = reply == Reply::Int(1) || reply == Reply::Array(vec![Reply::Int(1)]);
+            prop_assert_eq!(is_ours, says_so);
+
+            if let Ok(Some(holder)) = inspected(&acquire, &reply) {
+                prop_assert!(matches!(&reply, Reply::Array(items) if items.len() == 2), "{:?}", holder);
+            }
+            if let Ok((keys, _)) = scanned(&acquire, reply.clone()) {
+                prop_assert!(matches!(&reply, Reply::Array(items) if items.len() == 2), "{:?}", keys);
+            }
+        }
+    }
+}
