@@ -31,6 +31,25 @@ const CLOCK_SKEW: Duration = Duration::from_secs(5);
 /// `INFO`, its run is unknown, and only the loss of the key shows: a server that restarts with old data is not noticed.
 /// [`Redlock::check`](crate::Redlock::check) says so.
 ///
+/// ```
+/// use std::time::Duration;
+/// use lock_core::{DistributedLockExt, Redlock, RestartGuard};
+/// # use lock_testkit::MemoryNode;
+///
+/// # futures::executor::block_on(async {
+/// # let nodes = MemoryNode::several(5);
+/// let locks = Redlock::builder()
+///     .nodes(nodes)
+///     .ttl(Duration::from_secs(10))
+///     .restart_guard(RestartGuard::new(Duration::from_secs(30)))
+///     .build()?;
+/// locks.bootstrap().await?; // once, before the very first lock
+/// let guard = locks.lock("invoice-7").await?;
+/// # guard.release().await?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
 /// # What it does not cover
 ///
 /// - **A single key that goes**: an eviction, a `DEL`. Set `maxmemory-policy noeviction`.
