@@ -19,7 +19,7 @@ pub(crate) use debts::{Debt, Debts};
 pub(crate) use extend::{ExtendRound, ExtendVerdict};
 pub(crate) use health::{Admission, Answered, Health};
 pub(crate) use ledger::{Follow, Ledger};
-pub(crate) use placement::{anchor_order, slot};
+pub(crate) use placement::anchor_order;
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};
 pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
 pub(crate) use replies::{AcquireAnswer, KeyAnswer, inspected, scanned};

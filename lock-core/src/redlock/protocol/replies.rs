@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::KeyVote;
 use crate::inspection::LockKey;
 use crate::node::{NodeError, Operation, Reply};
 
@@ -94,8 +95,9 @@ impl KeyAnswer {
     pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
         let answer = match reply {
             Reply::Array(_) => {
-                let answers = Self::read_all(operation, reply)?;
-                answers.into_iter().reduce(Self::worse)
+                let answers = Self::read_each(operation, reply)?;
+                let worse = |one: KeyVote, other: KeyVote| Some(one?.worse(other?));
+                answers.into_iter().reduce(worse).flatten()
             }
             _ => Self::of(reply),
         };
@@ -110,14 +112,18 @@ impl KeyAnswer {
         }
     }
 
-    /// Reads the reply about each key of an operation.
-    pub(crate) fn read_all(operation: &Operation, reply: &Reply) -> Result<Vec<Self>, NodeError> {
+    /// Reads the reply about each key of an operation, of which some may be unknown.
+    pub(crate) fn read_each(
+        operation: &Operation,
+        reply: &Reply,
+    ) -> Result<Vec<KeyVote>, NodeError> {
         let unexpected = || NodeError::unexpected_reply(operation, reply);
         match reply {
             Reply::Array(items) if items.len() == operation.count() => {
-                let answers = items
-                    .iter()
-                    .map(|item| Self::of(item).ok_or_else(unexpected));
+                let answers = items.iter().map(|item| match item {
+                    Reply::Nil => Ok(None),
+                    item => Self::of(item).map(Some).ok_or_else(unexpected),
+                });
                 answers.collect()
             }
             _ => Err(unexpected()),
@@ -139,7 +145,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::{Keys, NodeErrorKind, Token};
+    use crate::node::{ExtendEntry, Keys, NodeErrorKind, Token};
     use crate::ttl::Ttl;
 
     fn operation() -> Operation {
@@ -213,6 +219,34 @@ mod tests {
         ] {
             assert_eq!(read(odd), None);
         }
+    }
+
+    #[test]
+    fn of_several_keys_some_may_be_unknown() {
+        let entry = |key: &[u8]| ExtendEntry {
+            key: Arc::from(key),
+            token: Token::from_random([0; 16]),
+            ttl: Ttl::MIN,
+        };
+        let operation = Operation::Extend {
+            entries: Arc::from([entry(b"a"), entry(b"b")]),
+        };
+        let read = |items: [Reply; 2]| {
+            let reply = Reply::Array(items.into());
+            let one = KeyAnswer::read(&operation, &reply).ok();
+            (KeyAnswer::read_each(&operation, &reply).ok(), one)
+        };
+        let (ours, missing) = (KeyAnswer::Ours, KeyAnswer::Missing);
+        assert_eq!(
+            read([Reply::Int(1), Reply::Int(0)]),
+            (Some(vec![Some(ours), Some(missing)]), Some(missing))
+        );
+        // Of a lock that stands for both, nothing is known then.
+        assert_eq!(
+            read([Reply::Int(1), Reply::Nil]),
+            (Some(vec![Some(ours), None]), None)
+        );
+        assert_eq!(read([Reply::Int(1), Reply::Int(2)]), (None, None));
     }
 
     #[test]
