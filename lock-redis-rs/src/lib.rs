@@ -192,13 +192,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub use lock_core::backend::{Credentials, InvalidSentinels, InvalidUrl};
+pub use lock_core::backend::{Credentials, InvalidCluster, InvalidSentinels, InvalidUrl};
 
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod address;
         mod borrowed;
         mod checked;
+        mod cluster;
         mod connection;
         mod convert;
         mod dial;

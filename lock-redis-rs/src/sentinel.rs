@@ -95,7 +95,8 @@ impl LedClient for Address {
         for word in words {
             command.arg(word);
         }
-        connection.request(Arc::new(command), false)
+        // Where the slots of a cluster are may take long to say.
+        connection.request(Arc::new(command), words == ["CLUSTER", "SLOTS"])
     }
 }
 
