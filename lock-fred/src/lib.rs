@@ -203,6 +203,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod client;
+mod cluster;
 mod connection;
 mod convert;
 mod mismatch;
@@ -211,7 +212,7 @@ mod sentinel;
 mod settings;
 mod url;
 
-pub use lock_core::backend::{Credentials, InvalidSentinels, InvalidUrl};
+pub use lock_core::backend::{Credentials, InvalidCluster, InvalidSentinels, InvalidUrl};
 pub use node::FredNode;
 pub use settings::InvalidConfig;
 
