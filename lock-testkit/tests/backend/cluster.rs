@@ -1,11 +1,13 @@
 //! A whole cluster as one node.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures::channel::oneshot;
 use lock_core::node::NodeErrorKind;
+use lock_core::runtime::ambient;
 use lock_core::{
     DistributedLockExt, LockGuard, LockRequest, RedisNode, Redlock, RedlockBuilder, Reply,
 };
@@ -363,8 +365,9 @@ async fn all_servers_of_a_cluster_are_logged_in_to_as_the_first_one_is() {
 async fn connections_end_with_the_slots_of_their_servers_and_with_the_node() {
     let cluster = RedisCluster::start(2).unwrap();
     let node = whole(&cluster);
+    // No key is moved: a server keeps the connection for that for ten seconds.
     for key in ["a", "b"] {
-        node.execute(&acquire(key, token()), LONG).await.unwrap();
+        node.execute(&release(key, token()), LONG).await.unwrap();
     }
     let clients = |number: usize| -> usize {
         let list = cluster.servers()[number].command(&["CLIENT", "LIST", "TYPE", "normal"]);
@@ -380,9 +383,129 @@ async fn connections_end_with_the_slots_of_their_servers_and_with_the_node() {
     .await;
     cluster.move_slots(cluster.slots_of(0), 1).unwrap();
     let key = if cluster_slot("a") < 8192 { "a" } else { "b" };
-    let refused = node.execute(&acquire(key, token()), LONG).await;
-    assert_eq!(refused.unwrap(), Reply::Nil);
+    node.execute(&release(key, token()), LONG).await.unwrap();
     eventually("one connection", || (clients(0), clients(1)) == (0, 1)).await;
     drop(node);
     eventually("none", || (clients(0), clients(1)) == (0, 0)).await;
+}
+
+#[apply(async_test!)]
+async fn a_command_that_is_sent_on_by_ask_has_asking_right_before_it_whatever_else_is_sent() {
+    let target = FakeServer::start(|_, words| match &*words[0] {
+        b"EVAL" => Act::Answer(":0\r\n"),
+        _ => Act::Answer("+OK\r\n"),
+    });
+    let port = Arc::new(OnceLock::<String>::new());
+    let source = {
+        let (port, to) = (Arc::clone(&port), target.port());
+        let ask: &'static str = format!("-ASK 3300 127.0.0.1:{to}\r\n").leak();
+        FakeServer::start(move |_, words| match &*words[0] {
+            b"CLUSTER" if words[1] == b"SLOTS" => {
+                let from = port.get().unwrap();
+                let range = |range, port: &str| {
+                    format!("*3\r\n{range}*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+                };
+                let low = range(":0\r\n:8191\r\n", from);
+                let high = range(":8192\r\n:16383\r\n", &to.to_string());
+                Act::Answer(format!("*2\r\n{low}{high}").leak())
+            }
+            b"CLUSTER" => Act::Answer("+id\r\n"),
+            _ => Act::Answer(ask),
+        })
+    };
+    port.set(source.port().to_string()).unwrap();
+    let node = Arc::new(of([source.url()]));
+    // The slots of "a" and "b" are 15495 and 3300.
+    let calls = (0..400).map(|number| {
+        let node = Arc::clone(&node);
+        async move {
+            if number % 2 == 0 {
+                let key = format!("{{b}}{number}");
+                let set = node.execute(&acquire(key, token()), LONG).await;
+                assert_eq!(set.unwrap(), Reply::ok());
+            } else {
+                let key = format!("{{a}}{number}");
+                node.execute(&release(key, token()), LONG).await.unwrap();
+            }
+        }
+    });
+    all(calls).await;
+    let received = target.received();
+    let count = |name: &str| received.iter().filter(|word| **word == name).count();
+    assert_eq!(
+        (count("SET"), count("ASKING"), count("EVAL")),
+        (200, 200, 200)
+    );
+    for pair in received.windows(2) {
+        assert_eq!(pair[0] == "ASKING", pair[1] == "SET", "{received:?}");
+    }
+}
+
+/// Runs them at the same time, each in a task of its own.
+async fn all(calls: impl Iterator<Item = impl Future<Output = ()> + Send + 'static>) {
+    let runtime = ambient();
+    let ends: Vec<_> = calls
+        .map(|call| {
+            let (end, ended) = oneshot::channel();
+            runtime.spawn(Box::pin(async move {
+                call.await;
+                end.send(()).ok();
+            }));
+            ended
+        })
+        .collect();
+    for ended in ends {
+        ended.await.unwrap();
+    }
+}
+
+#[apply(async_test!)]
+async fn servers_that_say_only_their_ports_are_where_the_one_is_that_was_asked() {
+    let cluster = RedisCluster::start(2).unwrap();
+    for server in cluster.servers() {
+        let words = [
+            "CONFIG",
+            "SET",
+            "cluster-preferred-endpoint-type",
+            "unknown-endpoint",
+        ];
+        if server.command(&words).is_err() {
+            // Redis before 7.0 always says an address.
+            return;
+        }
+    }
+    let node = whole(&cluster);
+    for key in ["a", "b"] {
+        node.execute(&acquire(key, token()), LONG).await.unwrap();
+    }
+    let slot = cluster.slot("a").unwrap();
+    cluster.move_slot(slot, 1 - cluster.owner(slot)).unwrap();
+    let refused = node.execute(&acquire("a", token()), LONG).await;
+    assert_eq!(refused.unwrap(), Reply::Nil);
+}
+
+#[test]
+fn servers_that_make_no_cluster_are_refused_before_anything_is_sent() {
+    let refused = |nodes: Vec<Node>| Node::cluster(nodes).unwrap_err().to_string();
+    let one = || node("redis://u:s3cr3t@127.0.0.1:7000");
+    let empty = refused(Vec::new());
+    assert!(empty.contains("the list of servers is empty"), "{empty}");
+    let twice = refused(vec![one(), one()]);
+    assert!(twice.contains("127.0.0.1:7000 is listed twice"), "{twice}");
+    assert!(!twice.contains("s3cr3t"), "{twice}");
+    let whole = Node::cluster([one()]).unwrap();
+    let again = refused(vec![whole]);
+    assert!(
+        again.contains("cluster@127.0.0.1:7000 is not the address"),
+        "{again}"
+    );
+    let led = node("redis://mymaster").sentinels([node("redis://127.0.0.1:26379")]);
+    let led = refused(vec![led.unwrap()]);
+    assert!(led.contains("is led by sentinels"), "{led}");
+    let whole = Node::cluster([one()]).unwrap();
+    let error = whole.sentinels([one()]).unwrap_err().to_string();
+    assert!(
+        error.contains("is not the address of one server"),
+        "{error}"
+    );
 }

@@ -123,7 +123,7 @@ impl<C: ClusterClient> State<C> {
     pub(super) async fn follow_on(
         self: &Arc<Self>,
         command: &Command,
-        turn: Turn,
+        turn: Turn<'_>,
         mut next: Next<C>,
         deadline: &Deadline,
     ) -> Result<Reply, NodeError> {
@@ -146,9 +146,7 @@ impl<C: ClusterClient> State<C> {
                 if !std::mem::replace(&mut is_first, false) {
                     return call.as_mut().poll(cx).map(Some);
                 }
-                let first = self
-                    .turns
-                    .again(turn, has_to_be_last, || call.as_mut().poll(cx));
+                let first = turn.again(has_to_be_last, || call.as_mut().poll(cx));
                 match first {
                     Some(first) => first.map(Some),
                     None => std::task::Poll::Ready(None),
