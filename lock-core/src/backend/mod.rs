@@ -104,6 +104,11 @@
 //! [ambient](crate::runtime::ambient) one of the call that connects. So a client on tokio needs the feature
 //! `tokio` of this crate; without it a thread of this crate polls the client, outside of tokio.
 //!
+//! # A whole cluster
+//!
+//! [`ClusterNode`] is one node of all masters of a Redis Cluster, each with a keeper of its own, for a client
+//! that is a [`ClusterClient`] too.
+//!
 //! # When not to use it
 //!
 //! Implement [`RedisNode`](crate::RedisNode) yourself for what has no connection of its own to keep: a

@@ -40,10 +40,14 @@ impl<C: ClusterClient> State<C> {
         };
         let parts = slots.into_iter().map(|(slot, places)| async move {
             let own = places.iter().map(|place| entries[*place].clone());
-            let command = command.extending(own.collect());
+            let own: Arc<[ExtendEntry]> = own.collect();
+            let command = command.extending(Arc::clone(&own));
             let answer = match places.len() {
                 1 => self.follow(routes, &command, deadline).await,
-                _ => self.extend_slot(routes, slot, &command, deadline).await,
+                _ => {
+                    self.extend_slot(routes, slot, &command, &own, deadline)
+                        .await
+                }
             };
             (places, answer)
         });
@@ -57,12 +61,10 @@ impl<C: ClusterClient> State<C> {
         routes: &Routes<C>,
         slot: u16,
         command: &Command,
+        entries: &[ExtendEntry],
         deadline: &Deadline,
     ) -> Result<Reply, NodeError> {
         let member = self.master_of(routes, slot)?;
-        let crate::node::Operation::Extend { entries } = command.operation() else {
-            return self.follow(routes, command, deadline).await;
-        };
         let turns = entries
             .iter()
             .map(|entry| self.turns.begin(&entry.key, || ()).0);
@@ -71,11 +73,11 @@ impl<C: ClusterClient> State<C> {
             Err(error) if error.is_of_one_key() => error,
             answer => return self.learn(answer),
         };
-        let next = |_| self.next(member, slot, why.clone());
+        let next = || self.next(member, slot, why.clone());
         let parts = entries.iter().zip(turns).enumerate();
         let parts = parts.map(|(place, (entry, turn))| async move {
             let command = command.extending(Arc::from([entry.clone()]));
-            let answer = match next(()) {
+            let answer = match next() {
                 Ok(next) => self.follow_on(&command, turn, next, deadline).await,
                 Err(error) => Err(error),
             };

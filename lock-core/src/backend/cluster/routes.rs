@@ -37,6 +37,12 @@ impl<C: ClusterClient> Routes<C> {
         self.members.iter().find(|member| member.place == *place)
     }
 
+    /// Returns whether the server at this place has the slot, as far as is known.
+    pub(super) fn is_at(&self, slot: u16, place: &Place) -> bool {
+        let owner = self.map.owner(slot);
+        owner.is_some_and(|number| self.members[number].place == *place)
+    }
+
     /// The masters, in an order that does not depend on who was asked.
     pub(super) fn masters(&self) -> Vec<&Arc<Member<C>>> {
         let numbered = self.members.iter().enumerate();

@@ -192,6 +192,10 @@ impl<C: ClusterClient> State<C> {
     pub(super) fn member_at(&self, place: &Place, slot: Option<u16>) -> Option<Arc<Member<C>>> {
         let asking = locked(&self.asking);
         let routes = self.routes.load_full()?;
+        let is_there = slot.is_none_or(|slot| routes.is_at(slot, place));
+        if let Some(known) = routes.at(place).filter(|_| is_there) {
+            return Some(Arc::clone(known));
+        }
         let routes = Arc::new(routes.with(place, slot, |place| self.member(place))?);
         let before = self.routes.swap(Some(Arc::clone(&routes)));
         drop(asking);
