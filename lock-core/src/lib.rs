@@ -129,6 +129,7 @@ mod retry;
 pub mod runtime;
 mod scope;
 mod scripts;
+mod slot;
 mod sync;
 pub mod tick;
 mod ttl;

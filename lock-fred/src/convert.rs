@@ -62,6 +62,20 @@ pub(crate) fn reply(frame: Resp3Frame) -> Result<Reply, NodeError> {
     })
 }
 
+/// The same of what fred has read already.
+pub(crate) fn value(value: Value) -> Reply {
+    match value {
+        Value::Null => Reply::Nil,
+        Value::Integer(number) => Reply::Int(number),
+        Value::Boolean(yes) => Reply::Int(i64::from(yes)),
+        Value::String(text) => Reply::Bytes(text.as_bytes().to_vec()),
+        Value::Bytes(bytes) => Reply::Bytes(bytes.into()),
+        Value::Array(values) => Reply::Array(values.into_iter().map(self::value).collect()),
+        // No command of ours is answered with anything else.
+        other => Reply::Bytes(format!("{other:?}").into_bytes()),
+    }
+}
+
 fn array(frames: impl IntoIterator<Item = Resp3Frame>) -> Result<Reply, NodeError> {
     let replies: Result<_, _> = frames.into_iter().map(reply).collect();
     Ok(Reply::Array(replies?))

@@ -88,7 +88,7 @@
 //!
 //! | setting | what the node does |
 //! |---|---|
-//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server, or one master of [sentinels](#sentinels). Others are an [`InvalidConfig`]. The node looks the host up, and gives fred an address |
+//! | `Config::server` | must be `Centralized` (or `Unix`): a node is one server, one master of [sentinels](#sentinels), or a whole [cluster](#cluster) of which that is one server. Others are an [`InvalidConfig`]. The node looks the host up, and gives fred an address |
 //! | `Config`: credentials and their provider, `database`, `version`, `tls`, `tracing` | uses it |
 //! | `Config::fail_fast`, `Config::blocking` | `true`, `Block` |
 //! | `PerformanceConfig` | uses it, but for `default_command_timeout`: a call has the lock's node timeout |
@@ -97,7 +97,7 @@
 //! | `ConnectionConfig::max_command_attempts` | 1: an acquire that is sent again takes its own key for somebody else's |
 //! | timeouts of `ConnectionConfig`, `unresponsive` | [`FredNode::connect_timeout`], three calls without an answer |
 //! | `max_command_buffer_len` | at most 8192 calls are in flight |
-//! | `max_redirections`, `replica`, other settings of clusters | none: a `MOVED` is an error |
+//! | `max_redirections`, `replica`, other settings of clusters | none: a `MOVED` is an error, and a node of a [cluster](#cluster) follows it by itself |
 //! | `reconnect_on_auth_error`, `reconnect_errors` | fred's defaults |
 //! | `ReconnectPolicy` | none for fred; the node pauses 10 to 250 ms, with jitter |
 //!
@@ -148,6 +148,35 @@
 //! - `WAIT` is not used: it counts the writes of its own connection and blocks it, and all calls share one.
 //! - **Several independent nodes are the better answer**: with three, a lock that one of them forgets is still held
 //!   by the other two. Each may be a master with sentinels of its own; one such group is one node, with one vote.
+//!
+//! # Cluster
+//!
+//! [`FredNode::cluster`] makes one node of a whole Redis Cluster, with one vote, over a connection to each of its
+//! masters; [`ClusterNode`](lock_core::backend::ClusterNode) says how a command finds its server. Give it some of the
+//! servers, so that one is there to name the others:
+//!
+//! - **Locks live on while slots move.** `MOVED` and `ASK` are followed. An acquire that is redirected while its
+//!   release is on its way already is not sent again.
+//! - **Several resources** are taken one after the other, as their keys belong to different slots. Those with a common
+//!   `{tag}` in their names go in one command, except while their slot moves (`TRYAGAIN`, which is tried again).
+//! - **A master that is away** costs the locks of its slots alone, with `cluster-require-full-coverage no`. By
+//!   default all servers then say `CLUSTERDOWN`, and fred closes the connection over
+//!   which it hears that.
+//! - **A node of a lock is down or up as a whole**: calls to a master that hangs make the node suspect, so that
+//!   acquires for the other masters may be held back until one of them was answered.
+//! - **Addresses** are those that the servers announce (`cluster-announce-ip`, `cluster-announce-hostname`); they have
+//!   to be reachable, and for TLS the certificates have to have them. A server that says only its port has the host
+//!   that was asked. There is no database but 0.
+//!
+//! The servers have to allow this beside [the rest](#what-the-server-has-to-allow):
+//!
+//! ```text
+//! +cluster|slots +cluster|myid +asking
+//! ```
+//!
+//! **A failover can forget locks**, as [with sentinels](#sentinels): a lock that its master granted just before it
+//! died is unknown to its replica. A master that is cut off from the others takes locks for `cluster-node-timeout`
+//! more. Several independent nodes are the better answer; a cluster can be one of them.
 //!
 //! # Unix sockets
 //!
@@ -203,6 +232,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod client;
+mod cluster;
 mod connection;
 mod convert;
 mod mismatch;
@@ -211,7 +241,7 @@ mod sentinel;
 mod settings;
 mod url;
 
-pub use lock_core::backend::{Credentials, InvalidSentinels, InvalidUrl};
+pub use lock_core::backend::{Credentials, InvalidCluster, InvalidSentinels, InvalidUrl};
 pub use node::FredNode;
 pub use settings::InvalidConfig;
 

@@ -10,11 +10,14 @@ use async_trait::async_trait;
 use fred::clients::{Client, Pool};
 use fred::types::config::Config;
 use futures::future::BoxFuture;
-use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidSentinels, InvalidUrl};
+use lock_core::backend::{
+    AtConnect, ClientNode, ClusterNode, Credentials, InvalidCluster, InvalidSentinels, InvalidUrl,
+};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 
 use crate::client::FredClient;
+use crate::cluster;
 use crate::settings::{InvalidConfig, Settings};
 use crate::url;
 
@@ -24,8 +27,13 @@ use crate::url;
 /// Building it connects to nothing, so that a dead server never keeps a service from starting. See the
 /// [crate docs](crate) for what the server has to allow.
 pub struct FredNode {
-    /// One for each connection: one, or as many as a pool had clients.
-    nodes: Box<[ClientNode<FredClient>]>,
+    nodes: Nodes,
+}
+
+enum Nodes {
+    /// One for each connection to a server: one, or as many as a pool had clients.
+    Server(Box<[ClientNode<FredClient>]>),
+    Cluster(ClusterNode<FredClient>),
 }
 
 impl FredNode {
@@ -108,9 +116,56 @@ impl FredNode {
         self,
         sentinels: impl IntoIterator<Item = Self>,
     ) -> Result<Self, InvalidSentinels> {
-        let one = |node: &Self| node.nodes[0].client().clone();
-        let led = one(&self).led_by(sentinels.into_iter().map(|node| one(&node)).collect())?;
-        Ok(self.map(|node| node.with_client(led.clone())))
+        let one = |node: &Self| match &node.nodes {
+            Nodes::Server(nodes) => Ok(nodes[0].client().clone()),
+            Nodes::Cluster(cluster) => Err(InvalidSentinels::new(format!(
+                "{} is not the address of one server",
+                cluster.label()
+            ))),
+        };
+        let sentinels: Result<_, _> = sentinels.into_iter().map(|node| one(&node)).collect();
+        let led = one(&self)?.led_by(sentinels?)?;
+        Ok(self.map(|_| led.clone()))
+    }
+
+    /// A whole Redis Cluster as one node, with **one** vote, over a connection to each of its masters. `servers` are
+    /// some of its servers, masters or replicas, so that one of them is there to name the others:
+    ///
+    /// ```no_run
+    /// use lock_fred::FredNode;
+    ///
+    /// # fn node() -> Result<FredNode, Box<dyn std::error::Error>> {
+    /// let servers = ["redis://locks:secret@10.0.0.1:6379", "redis://locks:secret@10.0.0.2:6379"];
+    /// let servers = servers.map(FredNode::new).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let node = FredNode::cluster(servers)?;
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// All servers that they name are reached with what the first one says of credentials, TLS and the protocol, by
+    /// one connection each. [`connect_timeout`](Self::connect_timeout) and
+    /// [`credentials_at_connect`](Self::credentials_at_connect) of the whole node apply to each of them. How
+    /// commands find their server is said in [`lock_core::backend::ClusterNode`]; **a failover can forget locks**,
+    /// see the [crate docs](crate#cluster).
+    ///
+    /// Building it does no IO. Set it before the first call.
+    ///
+    /// # Errors
+    ///
+    /// There are no servers, one is listed twice, or one is a unix socket, a pool, a master of sentinels, or a
+    /// cluster already.
+    pub fn cluster(servers: impl IntoIterator<Item = Self>) -> Result<Self, InvalidCluster> {
+        let server = |node: Self| match &node.nodes {
+            Nodes::Server(nodes) if nodes.len() == 1 => Ok(nodes[0].client().clone()),
+            _ => Err(InvalidCluster::new(format!(
+                "{} is not the address of one of its servers, but is a pool or a cluster",
+                node.label()
+            ))),
+        };
+        let servers: Result<_, _> = servers.into_iter().map(server).collect();
+        Ok(Self {
+            nodes: Nodes::Cluster(cluster::node(servers?)?),
+        })
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.
@@ -119,7 +174,16 @@ impl FredNode {
     /// Set it before the first call.
     #[must_use]
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        self.map(|node| node.connect_timeout(timeout))
+        let nodes = match self.nodes {
+            Nodes::Server(nodes) => Nodes::Server(
+                nodes
+                    .into_iter()
+                    .map(|node| node.connect_timeout(timeout))
+                    .collect(),
+            ),
+            Nodes::Cluster(cluster) => Nodes::Cluster(cluster.connect_timeout(timeout)),
+        };
+        Self { nodes }
     }
 
     /// Logs in with credentials that are asked for at each connect, in place of those of the URL or of the
@@ -152,10 +216,7 @@ impl FredNode {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let ask = AtConnect::new(ask);
-        self.map(|node| {
-            let client = node.client().with_credentials(ask.clone());
-            node.with_client(client)
-        })
+        self.map(|client| client.with_credentials(ask.clone()))
     }
 
     /// Connects by TLS with a connector that is asked for at each connect: for certificates that are
@@ -179,35 +240,38 @@ impl FredNode {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let ask = AtConnect::new(ask);
-        self.map(|node| {
-            let client = node.client().with_tls(ask.clone());
-            node.with_client(client)
-        })
+        self.map(|client| client.with_tls(ask.clone()))
     }
 
-    fn map(self, change: impl Fn(ClientNode<FredClient>) -> ClientNode<FredClient>) -> Self {
-        Self {
-            nodes: self.nodes.into_iter().map(change).collect(),
-        }
+    fn map(self, change: impl Fn(&FredClient) -> FredClient) -> Self {
+        let changed = |node: ClientNode<FredClient>| {
+            let client = change(node.client());
+            node.with_client(client)
+        };
+        let nodes = match self.nodes {
+            Nodes::Server(nodes) => Nodes::Server(nodes.into_iter().map(changed).collect()),
+            Nodes::Cluster(cluster) => Nodes::Cluster(cluster.map_clients(change)),
+        };
+        Self { nodes }
     }
 
     fn with_settings(settings: Settings, connections: usize) -> Self {
         let client = FredClient::new(settings);
         let node = |_| ClientNode::new(client.clone());
         Self {
-            nodes: (0..connections.max(1)).map(node).collect(),
+            nodes: Nodes::Server((0..connections.max(1)).map(node).collect()),
         }
     }
+}
 
-    /// The node whose connection takes the commands for this key.
-    fn node_of(&self, key: &[u8]) -> &ClientNode<FredClient> {
-        match &*self.nodes {
-            [only] => only,
-            many => {
-                let mut hasher = DefaultHasher::new();
-                key.hash(&mut hasher);
-                &many[(hasher.finish() % many.len() as u64) as usize]
-            }
+/// The node whose connection takes the commands for this key.
+fn node_of<'n>(nodes: &'n [ClientNode<FredClient>], key: &[u8]) -> &'n ClientNode<FredClient> {
+    match nodes {
+        [only] => only,
+        many => {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            &many[(hasher.finish() % many.len() as u64) as usize]
         }
     }
 }
@@ -225,8 +289,12 @@ impl RedisNode for FredNode {
         'c: 'f,
         Self: 'f,
     {
-        let node = self.node_of(command.operation().key());
-        node.execute(command, within)
+        match &self.nodes {
+            Nodes::Server(nodes) => {
+                node_of(nodes, command.operation().key()).execute(command, within)
+            }
+            Nodes::Cluster(cluster) => cluster.execute(command, within),
+        }
     }
 
     async fn subscribe(&self, _channel: &[u8]) -> Result<Subscription, NodeError> {
@@ -234,7 +302,10 @@ impl RedisNode for FredNode {
     }
 
     fn label(&self) -> &str {
-        self.nodes[0].label()
+        match &self.nodes {
+            Nodes::Server(nodes) => nodes[0].label(),
+            Nodes::Cluster(cluster) => cluster.label(),
+        }
     }
 }
 

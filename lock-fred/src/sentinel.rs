@@ -6,7 +6,9 @@ use std::time::Duration;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{ClusterHash, CustomCommand};
 use futures::future::{BoxFuture, select};
-use lock_core::backend::{Client, InvalidSentinels, ProtocolProbe, SentinelClient, Sentinels};
+use lock_core::backend::{
+    Client, InvalidSentinels, LedClient, ProtocolProbe, SentinelClient, Sentinels,
+};
 use lock_core::{NodeError, Reply};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -35,7 +37,7 @@ impl FredClient {
     }
 }
 
-impl SentinelClient for FredClient {
+impl LedClient for FredClient {
     fn at(&self, host: &str, port: u16) -> Self {
         Self {
             settings: Arc::new(self.settings.at(host, port)),
@@ -59,7 +61,9 @@ impl SentinelClient for FredClient {
             reply(answer.map_err(broken)?)
         }
     }
+}
 
+impl SentinelClient for FredClient {
     async fn listen(
         &self,
         channel: &'static str,

@@ -29,6 +29,18 @@ mod resp3 {
     lock_testkit::conformance! { harness: over(Protocol::Resp3) }
 }
 
+#[path = "../../lock-testkit/tests/cluster/conformance.rs"]
+mod cluster;
+
+/// Nodes of whole clusters.
+fn over_cluster() -> RedisHarness {
+    let connect = |target: Target| async move {
+        let server = FredNode::new(target.or_protocol(Protocol::Resp3).url())?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(FredNode::cluster([server])?)
+    };
+    RedisHarness::new(TokioDriver::multi_thread(), connect).over_cluster(3)
+}
+
 mod pool {
     use super::*;
     lock_testkit::conformance! {

@@ -17,13 +17,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const REPLY: usize = 64 * 1024;
 const REPLY_PER_WORD: usize = 8;
 
-/// How many more for a part of a scan: it asks for 20 keys, and may get some more of up to 64 KiB each.
-const REPLY_TO_SCAN: usize = 40 * 64 * 1024;
+/// How many more for a part of a scan: it asks for 20 keys, and may get some more of up to 64 KiB each. So many are
+/// enough for the slots of a cluster too, in some thousand ranges.
+const LONG_REPLY: usize = 40 * 64 * 1024;
 
 /// How long the reply to a command can be.
-pub(crate) fn longest_reply(words: usize, is_scan: bool) -> usize {
-    let of_scan = if is_scan { REPLY_TO_SCAN } else { 0 };
-    REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD)) + of_scan
+pub(crate) fn longest_reply(words: usize, is_long: bool) -> usize {
+    let more = if is_long { LONG_REPLY } else { 0 };
+    REPLY.saturating_add(words.saturating_mul(REPLY_PER_WORD)) + more
 }
 
 /// How much of a line is kept: more than of an error in the end, and than any length has digits.

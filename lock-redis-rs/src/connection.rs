@@ -8,7 +8,7 @@ use lock_core::backend::Connection;
 use lock_core::node::Operation;
 use lock_core::{Command, NodeError, Reply};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{Cmd, RedisError};
+use redis::{Cmd, Pipeline, RedisError, Value};
 
 use crate::checked::{Heard, longest_reply};
 use crate::convert::{pack, reply, server_error_of};
@@ -31,13 +31,30 @@ impl Own {
     pub(crate) fn request(
         &self,
         cmd: Arc<Cmd>,
-        is_scan: bool,
+        is_long: bool,
     ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
         let (mut connection, heard) = (self.connection.clone(), self.heard.clone());
         async move {
-            heard.asks(longest_reply(cmd.args_iter().count(), is_scan));
+            heard.asks(longest_reply(cmd.args_iter().count(), is_long));
             match connection.send_packed_command(&cmd).await {
                 Ok(value) => reply(value),
+                Err(error) => Err(told(error)),
+            }
+        }
+    }
+
+    /// Sends two commands with nothing in between at the first poll, and waits for the reply to the second one.
+    pub(crate) fn request_both(
+        &self,
+        both: Pipeline,
+    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static {
+        let (mut connection, heard) = (self.connection.clone(), self.heard.clone());
+        async move {
+            for cmd in both.cmd_iter() {
+                heard.asks(longest_reply(cmd.args_iter().count(), false));
+            }
+            match connection.send_packed_commands(&both, 1, 1).await {
+                Ok(values) => reply(values.into_iter().next().unwrap_or(Value::Nil)),
                 Err(error) => Err(told(error)),
             }
         }

@@ -181,6 +181,34 @@
 //! - **Several independent nodes are the better answer**: with three, a lock that one of them forgets is still held
 //!   by the other two. Each may be a master with sentinels of its own; one such group is one node, with one vote.
 //!
+//! # Cluster
+//!
+//! [`RedisRsNode::cluster`] makes one node of a whole Redis Cluster, with one vote, over a connection to each of its
+//! masters; [`ClusterNode`](lock_core::backend::ClusterNode) says how a command finds its server. Give it some of the
+//! servers, so that one is there to name the others:
+//!
+//! - **Locks live on while slots move.** `MOVED` and `ASK` are followed. An acquire that is redirected while its
+//!   release is on its way already is not sent again.
+//! - **Several resources** are taken one after the other, as their keys belong to different slots. Those with a common
+//!   `{tag}` in their names go in one command, except while their slot moves (`TRYAGAIN`, which is tried again).
+//! - **A master that is away** costs the locks of its slots alone, with `cluster-require-full-coverage no`. By
+//!   default all servers then say `CLUSTERDOWN`.
+//! - **A node of a lock is down or up as a whole**: calls to a master that hangs make the node suspect, so that
+//!   acquires for the other masters may be held back until one of them was answered.
+//! - **Addresses** are those that the servers announce (`cluster-announce-ip`, `cluster-announce-hostname`); they have
+//!   to be reachable, and for TLS the certificates have to have them. A server that says only its port has the host
+//!   that was asked. There is no database but 0.
+//!
+//! The servers have to allow this beside [the rest](#what-the-server-has-to-allow):
+//!
+//! ```text
+//! +cluster|slots +cluster|myid +asking
+//! ```
+//!
+//! **A failover can forget locks**, as [with sentinels](#sentinels): a lock that its master granted just before it
+//! died is unknown to its replica. A master that is cut off from the others takes locks for `cluster-node-timeout`
+//! more. Several independent nodes are the better answer; a cluster can be one of them.
+//!
 //! # Unix sockets
 //!
 //! `unix:///run/redis/redis.sock`, with `?db=1&user=u&pass=p&protocol=resp3` as needed, takes no
@@ -192,13 +220,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub use lock_core::backend::{Credentials, InvalidSentinels, InvalidUrl};
+pub use lock_core::backend::{Credentials, InvalidCluster, InvalidSentinels, InvalidUrl};
 
 cfg_if::cfg_if! {
     if #[cfg(any(feature = "tokio", feature = "smol"))] {
         mod address;
         mod borrowed;
         mod checked;
+        mod cluster;
         mod connection;
         mod convert;
         mod dial;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use lock_core::backend::{AtConnect, ClientNode, Credentials, InvalidSentinels};
+use lock_core::backend::{
+    AtConnect, ClientNode, ClusterNode, Credentials, InvalidCluster, InvalidSentinels,
+};
 use lock_core::node::Subscription;
 use lock_core::{Command, NodeError, RedisNode, Reply};
 use redis::Client;
@@ -15,6 +17,7 @@ use redis::aio::ConnectionLike;
 use crate::InvalidUrl;
 use crate::address::Address;
 use crate::borrowed::Borrowed;
+use crate::cluster;
 #[cfg(feature = "bb8")]
 use crate::pooled::Pooled;
 
@@ -41,6 +44,7 @@ pub struct RedisRsNode {
 /// Where its connection comes from.
 enum Source {
     Address(ClientNode<Address>),
+    Cluster(ClusterNode<Address>),
     #[cfg(feature = "bb8")]
     Pool(ClientNode<Pooled>),
     Borrowed(Borrowed),
@@ -236,7 +240,46 @@ impl RedisRsNode {
         };
         let sentinels: Result<_, _> = sentinels.into_iter().map(|node| address(&node)).collect();
         let led = address(&self)?.led_by(sentinels?)?;
-        Ok(self.with_address(|_| led))
+        Ok(self.with_address(|_| led.clone()))
+    }
+
+    /// A whole Redis Cluster as one node, with **one** vote, over a connection to each of its masters. `servers` are
+    /// some of its servers, masters or replicas, so that one of them is there to name the others:
+    ///
+    /// ```no_run
+    /// use lock_redis_rs::RedisRsNode;
+    ///
+    /// # fn node() -> Result<RedisRsNode, Box<dyn std::error::Error>> {
+    /// let servers = ["redis://locks:secret@10.0.0.1:6379", "redis://locks:secret@10.0.0.2:6379"];
+    /// let servers = servers.map(RedisRsNode::new).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let node = RedisRsNode::cluster(servers)?;
+    /// # Ok(node)
+    /// # }
+    /// ```
+    ///
+    /// All servers that they name are reached with what the first one says of credentials, TLS and the protocol.
+    /// [`connect_timeout`](Self::connect_timeout) and [`credentials_at_connect`](Self::credentials_at_connect) of
+    /// the whole node apply to each of them. How commands find their server is said in
+    /// [`lock_core::backend::ClusterNode`]; **a failover can forget locks**, see the [crate docs](crate#cluster).
+    ///
+    /// Building it does no IO. Set it before the first call.
+    ///
+    /// # Errors
+    ///
+    /// There are no servers, one is listed twice, or one is a unix socket, a connection of your own or of a pool's
+    /// manager, a master of sentinels, or a cluster already.
+    pub fn cluster(servers: impl IntoIterator<Item = Self>) -> Result<Self, InvalidCluster> {
+        let address = |node: Self| match node.source {
+            Source::Address(node) => Ok(node.client().clone()),
+            _ => Err(InvalidCluster::new(format!(
+                "{} is not the address of one of its servers, but has a connection, a pool or servers",
+                node.label()
+            ))),
+        };
+        let servers: Result<_, _> = servers.into_iter().map(address).collect();
+        Ok(Self {
+            source: Source::Cluster(cluster::node(servers?)?),
+        })
     }
 
     /// How long connecting may take, from the look-up of the host to the end of the handshake.
@@ -247,6 +290,7 @@ impl RedisRsNode {
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.source = match self.source {
             Source::Address(node) => Source::Address(node.connect_timeout(timeout)),
+            Source::Cluster(node) => Source::Cluster(node.connect_timeout(timeout)),
             #[cfg(feature = "bb8")]
             Source::Pool(node) => Source::Pool(node.connect_timeout(timeout)),
             borrowed @ Source::Borrowed(_) => borrowed,
@@ -264,7 +308,7 @@ impl RedisRsNode {
     #[must_use]
     pub fn tls(self, tls: crate::Tls) -> Self {
         self.with_address(|address| Address {
-            tls: Some(tls),
+            tls: Some(tls.clone()),
             tls_at_connect: None,
             ..address.by_our_tls()
         })
@@ -299,7 +343,7 @@ impl RedisRsNode {
     {
         let ask = AtConnect::new(ask);
         self.with_address(|address| Address {
-            tls_at_connect: Some(ask),
+            tls_at_connect: Some(ask.clone()),
             ..address.by_our_tls()
         })
     }
@@ -334,17 +378,18 @@ impl RedisRsNode {
     {
         let ask = AtConnect::new(ask);
         self.with_address(|address| Address {
-            credentials_at_connect: Some(ask),
+            credentials_at_connect: Some(ask.clone()),
             ..address.clone()
         })
     }
 
-    fn with_address(mut self, change: impl FnOnce(&Address) -> Address) -> Self {
+    fn with_address(mut self, change: impl Fn(&Address) -> Address) -> Self {
         self.source = match self.source {
             Source::Address(node) => {
                 let changed = change(node.client());
                 Source::Address(node.with_client(changed))
             }
+            Source::Cluster(node) => Source::Cluster(node.map_clients(change)),
             other => other,
         };
         self
@@ -366,6 +411,7 @@ impl RedisNode for RedisRsNode {
     {
         match &self.source {
             Source::Address(node) => node.execute(command, within),
+            Source::Cluster(node) => node.execute(command, within),
             #[cfg(feature = "bb8")]
             Source::Pool(node) => node.execute(command, within),
             Source::Borrowed(borrowed) => Box::pin(borrowed.execute(command, within)),
@@ -379,6 +425,7 @@ impl RedisNode for RedisRsNode {
     fn label(&self) -> &str {
         match &self.source {
             Source::Address(node) => node.label(),
+            Source::Cluster(node) => node.label(),
             #[cfg(feature = "bb8")]
             Source::Pool(node) => node.label(),
             Source::Borrowed(borrowed) => &borrowed.label,

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
-use lock_core::backend::{Addresses, InvalidSentinels, ProtocolProbe, SentinelClient, Sentinels};
+use lock_core::backend::{
+    Addresses, InvalidSentinels, LedClient, ProtocolProbe, SentinelClient, Sentinels,
+};
 use lock_core::{NodeError, Reply};
 use redis::aio::{AsyncPushSender, SendError};
 use redis::{Client, ConnectionAddr, ProtocolVersion, PushInfo, PushKind};
@@ -56,7 +58,7 @@ impl Address {
     }
 }
 
-impl SentinelClient for Address {
+impl LedClient for Address {
     fn at(&self, host: &str, port: u16) -> Self {
         let info = self.client.get_connection_info();
         let addr = match info.addr().clone() {
@@ -93,9 +95,12 @@ impl SentinelClient for Address {
         for word in words {
             command.arg(word);
         }
-        connection.request(Arc::new(command), false)
+        // Where the slots of a cluster are may take long to say.
+        connection.request(Arc::new(command), words == ["CLUSTER", "SLOTS"])
     }
+}
 
+impl SentinelClient for Address {
     async fn listen(
         &self,
         channel: &'static str,

@@ -31,6 +31,18 @@ mod resp3 {
     lock_testkit::conformance! { harness: over(Protocol::Resp3) }
 }
 
+#[path = "../../lock-testkit/tests/cluster/conformance.rs"]
+mod cluster;
+
+/// Nodes of whole clusters.
+fn over_cluster() -> RedisHarness {
+    let connect = |target: Target| async move {
+        let server = RedisRsNode::new(target.url())?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(RedisRsNode::cluster([server])?)
+    };
+    RedisHarness::new(driver(), connect).over_cluster(3)
+}
+
 #[cfg(feature = "bb8")]
 mod pooled {
     use super::*;

@@ -60,6 +60,8 @@
 //! # Ok::<_, lock_testkit::ServerError>(())
 //! ```
 //!
+//! A [`RedisCluster`] is several of them, whose slots can be moved while clients use them.
+//!
 //! # For authors of backends and locks
 //!
 //! [`conformance!`] tests a backend against each rule of [`RedisNode`](lock_core::RedisNode), and
@@ -85,7 +87,7 @@ pub use memory::{Calls, Fault, MemoryNode};
 #[cfg(unix)]
 pub use proxy::{FaultProxy, ProxyFault};
 #[cfg(unix)]
-pub use server::{Connection, RedisServer, RedisServerBuilder, ServerError};
+pub use server::{Connection, RedisCluster, RedisServer, RedisServerBuilder, ServerError};
 
 /// The README's program must compile.
 #[cfg(doctest)]

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::millis;
 use lock_core::Reply;
-use lock_testkit::{RedisServer, ServerError};
+use lock_testkit::{RedisCluster, RedisServer, ServerError};
 
 fn text(reply: Reply) -> String {
     match reply {
@@ -251,4 +251,35 @@ fn a_server_has_stopped_when_pause_returns() {
         server.resume().unwrap();
         server.command(&["PING"]).unwrap();
     }
+}
+
+#[test]
+fn a_cluster_shares_its_slots_and_moves_them_with_their_keys() {
+    let mut cluster = RedisCluster::start(2).unwrap();
+    // The slots of "a" and "b" are 15495 and 3300.
+    assert_eq!(
+        (cluster.slot("a").unwrap(), cluster.owner(15495)),
+        (15495, 1)
+    );
+    assert_eq!(cluster.slots_of(0), 0..=8191);
+    let server = cluster.server_of("a").unwrap();
+    server.command(&["SET", "a", "v"]).unwrap();
+    let elsewhere = server.command(&["GET", "b"]).unwrap_err().to_string();
+    assert!(elsewhere.contains("MOVED 3300"), "{elsewhere}");
+
+    cluster.begin_move(15495, 0).unwrap();
+    let server = &cluster.servers()[1];
+    assert!(exists(server, "a"));
+    let asked = server.command(&["GET", "{a}2"]).unwrap_err().to_string();
+    assert!(asked.contains("ASK 15495"), "{asked}");
+    cluster.move_keys(15495, 0).unwrap();
+    assert!(server.command(&["GET", "a"]).is_err(), "it is elsewhere");
+    cluster.end_move(15495, 0).unwrap();
+    assert!(exists(cluster.server_of("a").unwrap(), "a"));
+    assert_eq!(cluster.owner(15495), 0);
+
+    let replica = cluster.add_replica(1).unwrap();
+    assert_eq!((replica, cluster.urls().len()), (2, 3));
+    cluster.move_slots(cluster.slots_of(1), 0).unwrap();
+    assert_eq!(cluster.slots_of(0), 0..=16383);
 }

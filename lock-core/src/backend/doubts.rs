@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::node::Operation;
+use crate::node::Command;
 
 /// How many calls in a row may go unanswered before the connection counts as hung.
 const SILENT_CALLS: u32 = 3;
@@ -27,7 +27,7 @@ pub(super) struct Doubts {
     given_up: u64,
     /// Of the last of them, when that was, and the release that belongs behind an acquire; `None` for
     /// any other call.
-    undos: VecDeque<(Duration, Option<Operation>)>,
+    undos: VecDeque<(Duration, Option<Command>)>,
     is_replaced: bool,
     /// When it was replaced, all that had been given up had had its turn.
     was_settled: bool,
@@ -45,9 +45,9 @@ pub(super) struct Marks {
 pub(super) enum Verdict {
     Keep,
     /// The connection was replaced already: this release is sent on it at once.
-    Undo(Operation),
+    Undo(Command),
     /// These releases are sent on the connection, and then it is replaced. Said once.
-    Replace(Vec<Operation>),
+    Replace(Vec<Command>),
 }
 
 impl Doubts {
@@ -82,7 +82,7 @@ impl Doubts {
     /// A call that was sent ends without an answer: its time is over, or its caller is gone.
     pub(super) fn given_up(
         &mut self,
-        undo: Option<Operation>,
+        undo: Option<Command>,
         marks: Marks,
         is_timed_out: bool,
         now: Duration,
@@ -127,7 +127,7 @@ impl Doubts {
     }
 
     /// Returns the releases that belong behind the doubtful acquires.
-    pub(super) fn replace(&mut self) -> Vec<Operation> {
+    pub(super) fn replace(&mut self) -> Vec<Command> {
         if !std::mem::replace(&mut self.is_replaced, true) {
             self.was_settled = self.undos.is_empty();
         }
@@ -145,16 +145,18 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1);
 
-    fn undo(name: u8) -> Option<Operation> {
+    fn undo(name: u8) -> Option<Command> {
         let keys = Keys::One(Arc::from([name]));
-        Some(keys.release(Token::from_random([0; 16]), Duration::ZERO))
+        Some(Command::from(
+            keys.release(Token::from_random([0; 16]), Duration::ZERO),
+        ))
     }
 
     /// The keys of the releases that a replacement takes.
     fn replaced(verdict: Verdict) -> Option<String> {
         match verdict {
             Verdict::Replace(undos) => {
-                let keys: Vec<u8> = undos.iter().map(|undo| undo.key()[0]).collect();
+                let keys: Vec<u8> = undos.iter().map(|undo| undo.operation().key()[0]).collect();
                 Some(String::from_utf8(keys).unwrap())
             }
             Verdict::Keep | Verdict::Undo(_) => None,
@@ -241,7 +243,7 @@ mod tests {
         let keys: Vec<_> = doubts
             .replace()
             .iter()
-            .map(|undo| undo.key().to_vec())
+            .map(|undo| undo.operation().key().to_vec())
             .collect();
         assert_eq!(keys, [b"b"]);
     }

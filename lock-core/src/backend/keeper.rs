@@ -104,6 +104,13 @@ impl<C: Client> Keeper<C> {
         })
     }
 
+    /// Lets the connection go. Calls in flight end on it, and the releases behind doubtful acquires go first.
+    pub(super) fn retire(&self) {
+        if let Some(link) = self.up.load_full() {
+            link.retire();
+        }
+    }
+
     /// Takes the connection down if it has ended; `false` if it has not.
     #[cold]
     fn forget(&self, link: &Arc<Link<C>>) -> bool {
@@ -150,6 +157,7 @@ impl<C: Client> Keeper<C> {
         let ticket = state.queue.enter(Waiting {
             command: command.clone(),
             within,
+            since: now,
             timer,
         });
         drop(state);

@@ -15,7 +15,7 @@ use super::calls::Calls;
 use super::client::{Client, Connection, Opened};
 use super::doubts::{Doubts, Verdict};
 use super::{MAX_IN_FLIGHT, wake_all};
-use crate::node::{Command, NodeError, NodeErrorKind, Operation};
+use crate::node::{Command, NodeError, NodeErrorKind};
 use crate::runtime::{AmbientId, BoxFuture, Runtime};
 use crate::sync::locked;
 
@@ -204,7 +204,7 @@ impl<C: Client> Link<C> {
     /// The call ends without an answer: its time is over, or its caller is gone.
     #[cold]
     pub(super) fn given_up(self: &Arc<Self>, slot: usize, command: &Command, is_timed_out: bool) {
-        let undo = command.operation().undo();
+        let undo = command.undo();
         let now = self.runtime.now();
         let mut state = locked(&self.state);
         let marks = state.calls.marks(slot);
@@ -240,7 +240,7 @@ impl<C: Client> Link<C> {
     }
 
     /// Sends these releases, and lets the next call connect anew.
-    fn replace(self: &Arc<Self>, undos: Vec<Operation>) {
+    fn replace(self: &Arc<Self>, undos: Vec<Command>) {
         undos.into_iter().for_each(|undo| self.send_undo(undo));
         // Only now, so that no call takes a new connection before this one has its undos.
         if let Some(owner) = self.owner.upgrade() {
@@ -273,11 +273,10 @@ impl<C: Client> Link<C> {
         since.is_some_and(|since| now.saturating_sub(since) >= STANDSTILL)
     }
 
-    fn send_undo(&self, undo: Operation) {
-        let command = Command::from(undo).with_source();
+    fn send_undo(&self, undo: Command) {
         let now = self.runtime.now();
         locked(&self.state).waiting_since.get_or_insert(now);
-        let request = self.connection.send(&command);
+        let request = self.connection.send(&undo);
         // Its answer says nothing that anybody wants to know: should the release fail, the key's ttl
         // remains.
         let mut request: BoxFuture<'static, ()> = Box::pin(async { drop(request.await) });

@@ -104,6 +104,11 @@
 //! [ambient](crate::runtime::ambient) one of the call that connects. So a client on tokio needs the feature
 //! `tokio` of this crate; without it a thread of this crate polls the client, outside of tokio.
 //!
+//! # A whole cluster
+//!
+//! [`ClusterNode`] is one node of all masters of a Redis Cluster, each with a keeper of its own, for a client
+//! that is a [`ClusterClient`] too.
+//!
 //! # When not to use it
 //!
 //! Implement [`RedisNode`](crate::RedisNode) yourself for what has no connection of its own to keep: a
@@ -115,12 +120,15 @@ mod at_connect;
 mod call;
 mod calls;
 mod client;
+mod cluster;
 mod dialing;
 mod doubts;
 mod invalid_url;
 mod keeper;
+mod led;
 mod link;
 mod node;
+mod place;
 mod protocol_probe;
 mod queue;
 mod sentinels;
@@ -131,7 +139,9 @@ use std::task::Waker;
 pub use addresses::Addresses;
 pub use at_connect::{AtConnect, Credentials};
 pub use client::{Client, Connection, MAX_PENDING, Opened};
+pub use cluster::{ClusterClient, ClusterNode, InvalidCluster};
 pub use invalid_url::InvalidUrl;
+pub use led::LedClient;
 pub use node::ClientNode;
 pub use protocol_probe::{Protocol, ProtocolProbe};
 pub use sentinels::{InvalidSentinels, SentinelClient, Sentinels};

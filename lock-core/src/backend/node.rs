@@ -11,7 +11,7 @@ use super::keeper::{Keeper, Settings};
 use crate::node::{Command, NodeError, RedisNode, Reply, Subscription};
 use crate::runtime::{BoxFuture, Runtime};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A [`RedisNode`] over a [`Client`]: one Redis server, to which it keeps one connection.
 ///
@@ -77,7 +77,12 @@ impl<C: Client> ClientNode<C> {
         &self.keeper.client
     }
 
-    fn with(client: Arc<C>, settings: Settings) -> Self {
+    /// Lets its connection go, see [`Keeper::retire`].
+    pub(super) fn retire(&self) {
+        self.keeper.retire();
+    }
+
+    pub(super) fn with(client: Arc<C>, settings: Settings) -> Self {
         Self {
             keeper: Arc::new(Keeper::new(client, settings)),
         }

@@ -37,6 +37,8 @@ enum State {
 pub(super) struct Waiting {
     pub(super) command: Command,
     pub(super) within: Duration,
+    /// When it began to wait.
+    pub(super) since: Duration,
     /// Ends the call, whether it was sent or not.
     pub(super) timer: BoxFuture<'static, ()>,
 }

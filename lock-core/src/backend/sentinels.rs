@@ -14,11 +14,13 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::client::{Client, Opened};
+use super::led::{LedClient, asked};
+use super::place::Place;
 use crate::display::{Ms, Name};
 use crate::node::{NodeError, NodeErrorKind, Reply};
 use crate::runtime::{BoxFuture, ambient};
 use crate::sync::locked;
-use votes::{Answer, Decision, Place, decide};
+use votes::{Answer, Decision, decide};
 
 /// On which a sentinel tells that a master has moved.
 const CHANNEL: &str = "+switch-master";
@@ -34,17 +36,7 @@ const SETTLING: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A [`Client`] that can be led to a master by [`Sentinels`], and that can ask a sentinel.
-pub trait SentinelClient: Client + Clone {
-    /// The same for the server at this address: with the credentials and the TLS of this one, which it
-    /// connects to by itself. `host` is an address or a name.
-    fn at(&self, host: &str, port: u16) -> Self;
-
-    /// Sends these words as one command, and waits for its reply.
-    fn ask(
-        connection: &Self::Connection,
-        words: &[&str],
-    ) -> impl Future<Output = Result<Reply, NodeError>> + Send + 'static;
-
+pub trait SentinelClient: LedClient {
     /// Subscribes to a channel over a connection of its own, before it returns. The future that it
     /// returns moves the bytes of the connection, calls `heard` at each message, and ends when the connection breaks;
     /// dropping it closes the connection.
@@ -315,29 +307,6 @@ impl<C: SentinelClient> Sentinels<C> {
             ambient().sleep(PAUSE).await;
         }
     }
-}
-
-/// Sends a command over a connection that nobody else uses yet.
-async fn asked<C: SentinelClient>(
-    opened: &mut Opened<C::Connection>,
-    words: &[&str],
-    within: Duration,
-) -> Result<Reply, NodeError> {
-    let answer = C::ask(&opened.connection, words);
-    let ended = select(&mut opened.driver, ambient().sleep(within));
-    let answer = match select(pin!(answer), ended).await {
-        Either::Left((answer, _)) => answer,
-        Either::Right((Either::Left((why, _)), _)) => Err(why),
-        Either::Right(_) => {
-            let late = format!("no answer to {} in {}", words[0], Ms(within));
-            Err(NodeError::not_sent(late))
-        }
-    };
-    answer.map_err(|error| match error.kind() {
-        NodeErrorKind::Server | NodeErrorKind::NotSent => error,
-        // No command of a lock has left.
-        _ => NodeError::not_sent("cannot connect").with_source(error),
-    })
 }
 
 /// Tells that something may have changed. What has been told and not been heard yet is told once.

@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Operation;
+use super::{ExtendEntry, Operation};
 
 /// One command for one node: an [`Operation`], and whether its script goes by digest or by source.
 ///
@@ -17,6 +17,8 @@ use super::Operation;
 #[derive(Clone, Debug)]
 pub struct Command {
     shared: Arc<Shared>,
+    /// A server of a cluster that is about to get the slot of the key is to carry it out.
+    is_asking: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,7 @@ impl Command {
                 with_source,
                 encoded: OnceLock::new(),
             }),
+            is_asking: false,
         }
     }
 
@@ -72,6 +75,28 @@ impl Command {
         // If another one is kept already, this one serves the caller alone.
         self.shared.encoded.set(Arc::<T>::clone(&made)).ok();
         made
+    }
+
+    /// The same for a server of a cluster that another one has sent us to by `ASK`, or not.
+    pub(crate) fn asking(&self, is_asking: bool) -> Self {
+        let shared = Arc::clone(&self.shared);
+        Self { shared, is_asking }
+    }
+
+    /// Returns whether `ASKING` has to go right before it.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.is_asking
+    }
+
+    /// Returns the release that undoes this command at the server that it was sent to, if that is owed.
+    pub(crate) fn undo(&self) -> Option<Self> {
+        let undo = self.operation().undo()?;
+        Some(Self::new(undo, true).asking(self.is_asking))
+    }
+
+    /// Returns the same command for these entries alone.
+    pub(crate) fn extending(&self, entries: Arc<[ExtendEntry]>) -> Self {
+        Self::new(Operation::Extend { entries }, self.shared.with_source)
     }
 
     /// Returns whether [`args`](Self::args) is an `EVALSHA`, which a server may answer with `NOSCRIPT`.
@@ -231,7 +256,7 @@ fn whole_millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{ExtendEntry, Keys, Token};
+    use crate::node::{Keys, Token};
     use crate::scripts;
     use crate::ttl::Ttl;
 

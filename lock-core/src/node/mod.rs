@@ -88,7 +88,10 @@ pub(crate) use token::note_of;
 ///   An error is never turned into a refusal, nor a refusal into an error.
 /// - **N4** Keys expire on the server's clock.
 /// - **N5** A command is sent at most once. The algorithm retries; the client must not, neither
-///   after a reconnect nor from an offline queue.
+///   after a reconnect nor from an offline queue. A command that a server of a cluster refused by
+///   referring to another one has not run: a node of the whole cluster sends it there, but an acquire
+///   only while its call is under way and no later command for its key has left. Else it answers
+///   [`NotSent`](NodeErrorKind::NotSent).
 /// - **N6** Dropping the future of a call leaves the connection usable and the replies of other
 ///   calls paired with their commands. The dropped command may still take effect.
 /// - **N7** While disconnected, calls fail fast: either one connect attempt runs, or a pause of at

@@ -79,9 +79,10 @@ pub enum Operation {
     /// Extends the keys that still hold their token; never creates and never shortens one.
     ///
     /// Answers an array with one integer for each entry: 1 extended, 0 no such key, -1 the key
-    /// holds something else.
+    /// holds something else. Where a node sends the entries to several servers, it is
+    /// [`Reply::Nil`](super::Reply::Nil) for those of which nothing is known since theirs did not answer.
     Extend {
-        /// What to extend; on a cluster, keys of one slot.
+        /// What to extend; for a server of a cluster, keys of one slot.
         entries: Arc<[ExtendEntry]>,
     },
     /// Gives each key that holds one of the `old` tokens the new one, and extends it; likewise a key that

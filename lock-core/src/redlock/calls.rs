@@ -12,7 +12,7 @@ use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
-use super::protocol::{AcquireAnswer, Answered, KeyAnswer, confirmed, inspected};
+use super::protocol::{AcquireAnswer, Answered, KeyAnswer, KeyVote, confirmed, inspected};
 use crate::inspection::LockKey;
 use crate::node::{Command, NodeError, Operation, Reply};
 use crate::runtime::{BoxFuture, Runtime};
@@ -226,10 +226,10 @@ impl Done {
         inspected(self.command.operation(), &reply)
     }
 
-    /// The answers to an extension of several locks, one for each key.
-    pub(crate) fn key_answers(&self) -> Result<Vec<KeyAnswer>, NodeError> {
+    /// The answers to an extension of several locks, one for each key, as far as there are any.
+    pub(crate) fn key_votes(&self) -> Result<Vec<KeyVote>, NodeError> {
         let reply = self.result.clone()?;
-        KeyAnswer::read_all(self.command.operation(), &reply)
+        KeyAnswer::read_each(self.command.operation(), &reply)
     }
 }
 

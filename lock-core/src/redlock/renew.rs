@@ -20,13 +20,13 @@ use super::fanout::{FanOut, Operation, Rest};
 use super::node::Nodes;
 use super::protocol::{
     Admission, ExtendVerdict, KeyAnswer, KeyVote, Moment, NodeSet, Renewal, RenewalRound, Step,
-    slot,
 };
 use super::release::settle;
 use super::renewals::{Due, Renewable};
 use crate::events;
 use crate::node::{Command, NodeError, Operation as NodeOperation};
 use crate::runtime::{BoxFuture, Home, Runtime};
+use crate::slot::slot;
 
 /// Extends the lock from now on, until it is released, lost, or held for the longest time.
 pub(crate) fn start(engine: &Arc<Engine>, lock: &Arc<Acquisition>, renewal: Renewal) {
@@ -285,15 +285,17 @@ impl Renewing {
     }
 
     /// Takes the answers of a node about a part. They count for the next round where this one is decided.
-    fn take_votes(&mut self, node: usize, part: usize, answers: &[KeyAnswer], calls: &mut Calls) {
+    fn take_votes(&mut self, node: usize, part: usize, answers: &[KeyVote], calls: &mut Calls) {
         let mut rest = answers;
         for place in self.parts[part].clone() {
             let (lock, decided) = (&self.locks[place], self.decided[place]);
             // A lock that stands for several keys has to have all of them.
-            let own = rest.split_off(..lock.keys.as_slice().len());
-            let own = own.unwrap_or_default().iter().copied();
-            let Some(answer) = own.reduce(KeyAnswer::worse) else {
+            let Some(own) = rest.split_off(..lock.keys.as_slice().len()) else {
                 break;
+            };
+            let worse = |one: KeyVote, other: KeyVote| Some(one?.worse(other?));
+            let Some(answer) = own.iter().copied().reduce(worse).flatten() else {
+                continue;
             };
             let now = match decided {
                 None => self.began.now,
@@ -438,7 +440,7 @@ impl Operation for Renewing {
         }
         let (node, part) = (done.node, done.part);
         self.partly[node].open -= 1;
-        let vote = done.key_answers();
+        let vote = done.key_votes();
         match &vote {
             Ok(answers) => self.take_votes(node, part, answers, calls),
             Err(error) if error.is_cross_slot() => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::guard::{GUARD_SUFFIX, RestartGuard};
-use super::protocol::{COUNTER_SUFFIX, Moment, Quorum, Renewal, Timing, WaitPolicy, counter_key};
+use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
 use crate::display::Name;
 use crate::error::{BuildError, InvalidInput};
 use crate::events::Events;
@@ -14,6 +14,7 @@ use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, AmbientId, Home, Runtime};
+use crate::slot::{COUNTER_SUFFIX, counter_key};
 use crate::ttl::Ttl;
 
 /// Both clocks are read in less time, unless the thread was interrupted.

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// [`set_fault`](super::FaultProxy::set_fault).
 ///
 /// *The next request* is the first whole request, on any connection, that is not part of a handshake,
-/// as `HELLO`, `AUTH`, `SELECT`, `CLIENT` and `PING` are: clients send those by themselves. The fault
+/// as `HELLO`, `AUTH`, `SELECT`, `CLIENT`, `PING` and `CLUSTER` are: clients send those by themselves. The fault
 /// is over once it has met that request. Its effect on the reply remains even if another fault is set
 /// before the reply comes, but not after a [`heal`](super::FaultProxy::heal).
 ///

@@ -32,7 +32,10 @@ pub(super) fn kind_of(frame: &[u8], subscribed: bool) -> Kind {
 
 /// Returns whether clients send this by themselves, before and between what they are asked to send.
 pub(super) fn is_handshake(name: &[u8]) -> bool {
-    is_one_of(name, &["HELLO", "AUTH", "SELECT", "CLIENT", "PING"])
+    is_one_of(
+        name,
+        &["HELLO", "AUTH", "SELECT", "CLIENT", "PING", "CLUSTER"],
+    )
 }
 
 /// Returns whether confirmations answer this.

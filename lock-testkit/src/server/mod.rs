@@ -1,6 +1,7 @@
 //! Real servers for tests.
 
 mod builder;
+mod cluster;
 mod connection;
 mod error;
 pub(crate) mod port;
@@ -18,6 +19,7 @@ use lock_core::Reply;
 
 use builder::Launch;
 pub use builder::RedisServerBuilder;
+pub use cluster::RedisCluster;
 pub use connection::Connection;
 pub use error::ServerError;
 use process::Process;

@@ -29,6 +29,7 @@
 //! ```
 
 mod allowing;
+mod cluster;
 mod connection;
 mod credentials;
 mod errors;

@@ -53,6 +53,10 @@ impl FakeServer {
         self.raw.url()
     }
 
+    pub fn port(&self) -> u16 {
+        self.raw.port
+    }
+
     /// How many connections were made.
     pub fn accepted(&self) -> usize {
         self.raw.shared.accepted.load(Ordering::SeqCst)

@@ -2,27 +2,8 @@
 
 use std::fmt;
 
+use crate::backend::place::Place;
 use crate::node::{NodeError, Reply};
-
-/// The most bytes of a host that are taken from a sentinel: no name of DNS is longer.
-const HOST: usize = 253;
-
-/// Where a master is, as the sentinels say it: an address, or a name where they are set to give names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) host: String,
-    pub(super) port: u16,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
-}
 
 /// What one sentinel says.
 #[derive(Clone, Debug)]
@@ -53,11 +34,8 @@ fn place(items: &[Reply]) -> Option<Place> {
     let [Reply::Bytes(host), Reply::Bytes(port)] = items else {
         return None;
     };
-    let host = std::str::from_utf8(host).ok()?.to_ascii_lowercase();
     let port = std::str::from_utf8(port).ok()?.parse().ok()?;
-    let is_host = |c: char| c.is_ascii_alphanumeric() || "._-:%".contains(c);
-    let is_usable = !host.is_empty() && host.len() <= HOST && host.chars().all(is_host);
-    (is_usable && port != 0).then_some(Place { host, port })
+    Place::new(host, port)
 }
 
 impl fmt::Display for Answer {
@@ -174,7 +152,7 @@ mod tests {
         ] {
             assert_eq!(shown(pair(host, port)), place);
         }
-        let long = "h".repeat(HOST + 1);
+        let long = "h".repeat(254);
         for (host, port) in [
             ("", "1"),
             ("h\r\n", "1"),
@@ -203,6 +181,7 @@ mod foreign {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::backend::place::HOST;
     use crate::node::any_reply;
 
     proptest! {

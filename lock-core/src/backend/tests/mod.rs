@@ -1,5 +1,8 @@
 //! The rules that the keeper keeps, over a client in memory and a runtime that is driven by hand.
 
+mod cluster;
+mod cluster_batch;
+mod cluster_toy;
 mod connecting;
 mod ending;
 mod hung;
@@ -103,18 +106,7 @@ impl Bed {
 
     /// Begins a call.
     fn call(&self, command: &Command, within: Duration) -> Call<'_> {
-        let command = command.clone();
-        let mut call = Call {
-            future: Box::pin(async move { self.node.execute(&command, within).await }),
-            woken: Arc::default(),
-        };
-        let poll = call.poll();
-        if let Poll::Ready(answer) = poll {
-            // For `answer` to find.
-            call.future = Box::pin(std::future::ready(answer));
-            call.woken.0.store(1, Ordering::SeqCst);
-        }
-        call
+        begun(&self.node, command, within)
     }
 
     /// A call that gets no answer in time.
@@ -125,10 +117,29 @@ impl Bed {
     }
 }
 
+/// Begins a call.
+fn begun<'n>(node: &'n dyn RedisNode, command: &Command, within: Duration) -> Call<'n> {
+    let command = command.clone();
+    let mut call = Call {
+        future: Box::pin(async move { node.execute(&command, within).await }),
+        woken: Arc::default(),
+    };
+    if let Poll::Ready(answer) = call.poll() {
+        // For `answer` to find.
+        call.future = Box::pin(std::future::ready(answer));
+        call.woken.0.store(1, Ordering::SeqCst);
+    }
+    call
+}
+
 fn acquire(key: &str) -> Command {
     let keys = Keys::One(Arc::from(key.as_bytes()));
     let (token, ttl) = (Token::from_random([0; 16]), Ttl::new(LONG).unwrap());
     Command::from(keys.acquire(token, ttl, false))
+}
+
+fn release(key: &str) -> Command {
+    acquire(key).undo().unwrap()
 }
 
 fn inspect(key: &str) -> Command {

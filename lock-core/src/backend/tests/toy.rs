@@ -108,6 +108,11 @@ impl Server {
         locked(&self.0).log.clear();
     }
 
+    /// Remembers that this was sent as well.
+    pub(super) fn note(&self, connection: usize, text: &str) {
+        locked(&self.0).log.push(format!("{connection} {text}"));
+    }
+
     /// Answers everything on all connections.
     pub(super) fn answer_all(&self) {
         let connections = locked(&self.0).connections.len();
@@ -125,6 +130,20 @@ impl Server {
         oldest.map(|reply| reply.send(answer).ok()).is_some()
     }
 
+    /// Takes the oldest command on a connection away, for others to be answered first.
+    pub(super) fn hold_oldest(&self, connection: usize) -> Held {
+        let mut state = locked(&self.0);
+        Held(state.connections[connection].unanswered.pop_front())
+    }
+
+    pub(super) fn put_back(&self, connection: usize, held: Held) {
+        let mut state = locked(&self.0);
+        let unanswered = &mut state.connections[connection].unanswered;
+        held.0
+            .into_iter()
+            .for_each(|held| unanswered.push_front(held));
+    }
+
     /// Writes what waits for the driver of a connection.
     fn write(&self, connection: usize, waker: &Waker) {
         let mut state = locked(&self.0);
@@ -140,6 +159,9 @@ impl Server {
         driver.unwrap().send(why).unwrap();
     }
 }
+
+/// A command that waits for its answer.
+pub(super) struct Held(Option<oneshot::Sender<Result<Reply, NodeError>>>);
 
 pub(super) struct Toy(Server);
 
@@ -206,7 +228,7 @@ impl Drop for Open {
 
 pub(super) struct Wire {
     server: Server,
-    number: usize,
+    pub(super) number: usize,
 }
 
 impl Connection for Wire {

@@ -21,7 +21,7 @@ pub(crate) use extend::{ExtendRound, ExtendVerdict};
 pub(crate) use fencing::{Fencing, Grant};
 pub(crate) use health::{Admission, Answered, Health};
 pub(crate) use ledger::{Follow, Ledger};
-pub(crate) use placement::{COUNTER_SUFFIX, anchor_order, counter_key, slot};
+pub(crate) use placement::anchor_order;
 pub(crate) use release::{ReleaseRound, ReleaseVerdict};
 pub(crate) use renewal::{KeyVote, Renewal, RenewalRound};
 pub(crate) use replies::{AcquireAnswer, KeyAnswer, confirmed, described, inspected, scanned};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::KeyVote;
 use crate::check::Described;
 use crate::fencing::FencingToken;
 use crate::inspection::LockKey;
@@ -174,8 +175,9 @@ impl KeyAnswer {
     pub(crate) fn read(operation: &Operation, reply: &Reply) -> Result<Self, NodeError> {
         let answer = match reply {
             Reply::Array(_) => {
-                let answers = Self::read_all(operation, reply)?;
-                answers.into_iter().reduce(Self::worse)
+                let answers = Self::read_each(operation, reply)?;
+                let worse = |one: KeyVote, other: KeyVote| Some(one?.worse(other?));
+                answers.into_iter().reduce(worse).flatten()
             }
             _ => Self::of(reply),
         };
@@ -190,14 +192,18 @@ impl KeyAnswer {
         }
     }
 
-    /// Reads the reply about each key of an operation.
-    pub(crate) fn read_all(operation: &Operation, reply: &Reply) -> Result<Vec<Self>, NodeError> {
+    /// Reads the reply about each key of an operation, of which some may be unknown.
+    pub(crate) fn read_each(
+        operation: &Operation,
+        reply: &Reply,
+    ) -> Result<Vec<KeyVote>, NodeError> {
         let unexpected = || NodeError::unexpected_reply(operation, reply);
         match reply {
             Reply::Array(items) if items.len() == operation.count() => {
-                let answers = items
-                    .iter()
-                    .map(|item| Self::of(item).ok_or_else(unexpected));
+                let answers = items.iter().map(|item| match item {
+                    Reply::Nil => Ok(None),
+                    item => Self::of(item).map(Some).ok_or_else(unexpected),
+                });
                 answers.collect()
             }
             _ => Err(unexpected()),
@@ -219,7 +225,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::{Keys, NodeErrorKind, Token};
+    use crate::node::{ExtendEntry, Keys, NodeErrorKind, Token};
     use crate::ttl::Ttl;
 
     fn operation() -> Operation {
@@ -296,6 +302,34 @@ mod tests {
     }
 
     #[test]
+    fn of_several_keys_some_may_be_unknown() {
+        let entry = |key: &[u8]| ExtendEntry {
+            key: Arc::from(key),
+            token: Token::from_random([0; 16]),
+            ttl: Ttl::MIN,
+        };
+        let operation = Operation::Extend {
+            entries: Arc::from([entry(b"a"), entry(b"b")]),
+        };
+        let read = |items: [Reply; 2]| {
+            let reply = Reply::Array(items.into());
+            let one = KeyAnswer::read(&operation, &reply).ok();
+            (KeyAnswer::read_each(&operation, &reply).ok(), one)
+        };
+        let (ours, missing) = (KeyAnswer::Ours, KeyAnswer::Missing);
+        assert_eq!(
+            read([Reply::Int(1), Reply::Int(0)]),
+            (Some(vec![Some(ours), Some(missing)]), Some(missing))
+        );
+        // Of a lock that stands for both, nothing is known then.
+        assert_eq!(
+            read([Reply::Int(1), Reply::Nil]),
+            (Some(vec![Some(ours), None]), None)
+        );
+        assert_eq!(read([Reply::Int(1), Reply::Int(2)]), (None, None));
+    }
+
+    #[test]
     fn a_key_is_ours_missing_or_foreign() {
         let read = |reply| KeyAnswer::read(&operation(), &reply).unwrap();
         assert_eq!(read(Reply::Int(1)), KeyAnswer::Ours);
@@ -323,7 +357,7 @@ mod foreign {
             let acquire = key().acquire(Token::from_random([0; 16]), Ttl::MIN, true);
             let is_granted = matches!(
                 AcquireAnswer::read(&acquire, reply.clone()),
-                Ok(AcquireAnswer::Granted)
+                Ok(AcquireAnswer::Granted(None))
             );
             prop_assert_eq!(is_granted, reply == Reply::ok() || reply == Reply::Int(1));
 
@@ -334,6 +368,9 @@ mod foreign {
 
             if let Ok(Some(holder)) = inspected(&acquire, &reply) {
                 prop_assert!(matches!(&reply, Reply::Array(items) if items.len() == 2), "{:?}", holder);
+            }
+            if let Ok(Ok(info)) = described(&acquire, &reply).map(|described| described.info) {
+                prop_assert!(info.iter().all(|(name, _)| !name.contains(':')), "{:?}", info);
             }
             if let Ok((keys, _)) = scanned(&acquire, reply.clone()) {
                 prop_assert!(matches!(&reply, Reply::Array(items) if items.len() == 2), "{:?}", keys);

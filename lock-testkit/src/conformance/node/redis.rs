@@ -3,6 +3,7 @@
 mod admin;
 mod bed;
 mod denial;
+mod servers;
 
 use std::error::Error;
 use std::fmt;
@@ -34,6 +35,8 @@ pub struct RedisHarness {
     driver: Arc<dyn Driver>,
     connect: Arc<Connect>,
     tls: Option<TlsFiles>,
+    /// How many masters a cluster has; `None` is a single server.
+    masters: Option<usize>,
 }
 
 type Built = Result<Arc<dyn RedisNode>, Box<dyn Error + Send + Sync>>;
@@ -61,6 +64,7 @@ impl RedisHarness {
             driver: Arc::new(driver),
             connect: Arc::new(connect),
             tls: None,
+            masters: None,
         }
     }
 
@@ -83,6 +87,17 @@ impl RedisHarness {
             key: key.into(),
             ca: ca.into(),
         });
+        self
+    }
+
+    /// Starts a whole cluster of so many masters for each check, with a proxy in front of each, to which the cluster
+    /// refers. The target is one of them. A fault is one of all of them at the same time; one that concerns a single
+    /// command is once at each.
+    ///
+    /// The servers have to know `cluster-announce-port` at run time (Redis 7.0 or newer). TLS is left out.
+    #[must_use]
+    pub fn over_cluster(mut self, masters: usize) -> Self {
+        self.masters = Some(masters.max(1));
         self
     }
 

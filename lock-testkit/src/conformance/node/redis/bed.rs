@@ -8,29 +8,33 @@ use lock_core::{RedisNode, Reply, Runtime};
 
 use super::RedisHarness;
 use super::admin::{self, ask, run, unexpected};
-use super::denial::Denials;
+use super::denial::{Denials, answer};
+use super::servers::Servers;
 use crate::conformance::node::harness::{Access, Denial, Entry, NodeBed, NodeFault, NodeHarness};
 use crate::conformance::{CheckResult, Failure};
 use crate::server::TlsFiles;
 use crate::{FaultProxy, ProxyFault, RedisServer};
 
 /// The commands that clients send by themselves, before, between and after those of a lock.
-const OWN_COMMANDS: [&[u8]; 6] = [b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO"];
+const OWN_COMMANDS: [&[u8]; 8] = [
+    b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO", b"CLUSTER", b"ASKING",
+];
 
-/// A server, and the way to it.
+/// A server, or all of a cluster, and the way to each.
 #[derive(Debug)]
 pub(super) struct RedisBed {
-    proxy: FaultProxy,
-    server: RedisServer,
+    proxies: Vec<FaultProxy>,
+    servers: Servers,
     runtime: Arc<dyn Runtime>,
     harness: RedisHarness,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    denials: Denials,
-    /// Whether the server asks for [`Access::PASSWORD`].
+    /// Of each server.
+    denials: Vec<Denials>,
+    /// Whether the servers ask for [`Access::PASSWORD`].
     asks: bool,
 }
 
@@ -45,13 +49,24 @@ impl RedisBed {
         {
             builder = builder.tls(certificate, key, ca);
         }
-        let server = builder.start()?;
+        let (servers, proxies) = match harness.masters {
+            None => {
+                let server = builder.start()?;
+                let proxy = FaultProxy::start(server.tls_addr().unwrap_or(server.addr()))?;
+                (Servers::One(Box::new([server])), vec![proxy])
+            }
+            Some(masters) => Servers::cluster(&builder, masters)?,
+        };
+        let denials = proxies.iter().map(|_| Denials::default()).collect();
         Ok(Self {
-            proxy: FaultProxy::start(server.tls_addr().unwrap_or(server.addr()))?,
-            server,
+            proxies,
+            servers,
             runtime: harness.driver().runtime(),
             harness: harness.clone(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                denials,
+                asks: false,
+            }),
         })
     }
 
@@ -69,16 +84,38 @@ impl RedisBed {
 
     fn ask_for_password(&self) -> CheckResult {
         let words = ["CONFIG", "SET", "requirepass", Access::PASSWORD];
-        ask(&self.server, &words)?;
+        for server in self.servers.all() {
+            ask(server, &words)?;
+        }
         Ok(())
+    }
+
+    /// Gives each way to a server this fault.
+    fn on_the_way(&self, fault: &ProxyFault) {
+        for proxy in &self.proxies {
+            proxy.set_fault(fault.clone());
+        }
     }
 
     /// Sets again what a restart has lost.
     fn restarted(&self) -> CheckResult {
         let mut state = self.state();
-        state.denials.forget();
+        state.denials.iter_mut().for_each(Denials::forget);
         if state.asks {
             self.ask_for_password()?;
+        }
+        self.servers.are_behind(&self.proxies)
+    }
+
+    fn deny(&self, denial: Denial) -> CheckResult {
+        let mut state = self.state();
+        let all = self.servers.all().iter().zip(&self.proxies);
+        for ((server, proxy), denials) in all.zip(&mut state.denials) {
+            match (&self.servers, denial) {
+                // The command for that is none of a server of a cluster.
+                (Servers::Cluster(_), Denial::ReadOnly) => answer(proxy, denial),
+                _ => denials.start(denial, server, proxy)?,
+            }
         }
         Ok(())
     }
@@ -90,12 +127,12 @@ impl NodeBed for RedisBed {
         if access.password.is_some() && !std::mem::replace(&mut self.state().asks, true) {
             self.ask_for_password()?;
         }
-        let target = self.harness.target(self.proxy.addr(), access.clone());
+        let target = self.harness.target(self.proxies[0].addr(), access.clone());
         self.harness.node(target).await
     }
 
     fn address(&self) -> Option<String> {
-        Some(self.proxy.addr().to_string())
+        Some(self.proxies[0].addr().to_string())
     }
 
     async fn pass(&self, time: Duration) {
@@ -103,45 +140,57 @@ impl NodeBed for RedisBed {
     }
 
     async fn inject(&self, fault: &NodeFault) -> CheckResult {
-        let proxy = &self.proxy;
         if let NodeFault::LoseCommand
         | NodeFault::LoseReply
         | NodeFault::Deny(Denial::Loading | Denial::Moved) = fault
         {
             self.look_into_connections()?;
         }
+        let servers = self.servers.all();
         match *fault {
-            NodeFault::Refuse => proxy.set_fault(ProxyFault::Refuse),
-            NodeFault::Hang => self.server.pause()?,
-            NodeFault::BlackHole => proxy.set_fault(ProxyFault::BlackHole),
-            NodeFault::HalfOpen => proxy.set_fault(ProxyFault::HalfOpen),
-            NodeFault::Cut => proxy.cut(),
-            NodeFault::LoseCommand => proxy.set_fault(ProxyFault::CutAfterRequest),
-            NodeFault::LoseReply => proxy.set_fault(ProxyFault::CutBeforeReply),
-            NodeFault::HoldReplies => proxy.set_fault(ProxyFault::Hold),
-            NodeFault::Delay(delay) => proxy.set_fault(ProxyFault::Delay(delay)),
+            NodeFault::Refuse => self.on_the_way(&ProxyFault::Refuse),
+            NodeFault::Hang => servers.iter().try_for_each(RedisServer::pause)?,
+            NodeFault::BlackHole => self.on_the_way(&ProxyFault::BlackHole),
+            NodeFault::HalfOpen => self.on_the_way(&ProxyFault::HalfOpen),
+            NodeFault::Cut => self.proxies.iter().for_each(FaultProxy::cut),
+            NodeFault::LoseCommand => self.on_the_way(&ProxyFault::CutAfterRequest),
+            NodeFault::LoseReply => self.on_the_way(&ProxyFault::CutBeforeReply),
+            NodeFault::HoldReplies => self.on_the_way(&ProxyFault::Hold),
+            NodeFault::Delay(delay) => self.on_the_way(&ProxyFault::Delay(delay)),
             NodeFault::RestartEmpty => {
-                self.server.restart()?;
+                self.servers.restart_empty()?;
                 self.restarted()?;
             }
             NodeFault::RestartWithKeys => {
-                self.server.restart_with_data()?;
+                for server in servers {
+                    server.restart_with_data()?;
+                }
                 self.restarted()?;
             }
-            NodeFault::Deny(denial) => self.state().denials.start(denial, &self.server, proxy)?,
-            NodeFault::CloseIdle => run(&self.server, "CONFIG SET timeout 1")?,
+            NodeFault::Deny(denial) => self.deny(denial)?,
+            NodeFault::CloseIdle => {
+                for server in servers {
+                    run(server, "CONFIG SET timeout 1")?;
+                }
+            }
         }
         Ok(())
     }
 
     async fn heal(&self) -> CheckResult {
-        self.server.resume()?;
-        self.proxy.heal();
+        self.servers
+            .all()
+            .iter()
+            .try_for_each(RedisServer::resume)?;
+        self.proxies.iter().for_each(FaultProxy::heal);
         let mut state = self.state();
         let asks = state.asks;
-        // First of all, since a busy server accepts no settings.
-        state.denials.end(&self.server, asks)?;
-        run(&self.server, "CONFIG SET timeout 0")
+        for (server, denials) in self.servers.all().iter().zip(&mut state.denials) {
+            // First of all, since a busy server accepts no settings.
+            denials.end(server, asks)?;
+            run(server, "CONFIG SET timeout 0")?;
+        }
+        Ok(())
     }
 
     async fn look(&self, key: &[u8]) -> CheckResult<Entry> {
@@ -151,7 +200,7 @@ impl NodeBed for RedisBed {
                         return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])} \
                       end return kind";
         let words: [&[u8]; 4] = [b"EVAL", script.as_bytes(), b"1", key];
-        match ask(&self.server, &words)? {
+        match ask(self.servers.of(key)?, &words)? {
             Reply::Array(found) => match &found[..] {
                 [Reply::Bytes(value), Reply::Int(millis)] => Ok(Entry::Value {
                     value: value.clone(),
@@ -166,7 +215,7 @@ impl NodeBed for RedisBed {
     }
 
     async fn put(&self, key: &[u8], entry: &Entry) -> CheckResult {
-        let server = &self.server;
+        let server = self.servers.of(key)?;
         match entry {
             Entry::Missing => ask::<&[u8]>(server, &[b"DEL", key])?,
             Entry::Value { value, ttl: None } => ask::<&[u8]>(server, &[b"SET", key, value])?,
@@ -186,33 +235,39 @@ impl NodeBed for RedisBed {
     }
 
     async fn keys(&self) -> CheckResult<Vec<Vec<u8>>> {
-        let keys = match ask(&self.server, &["KEYS", "*"])? {
-            Reply::Array(keys) => keys,
-            other => return Err(unexpected(&other)),
-        };
-        let bytes = |key| match key {
-            Reply::Bytes(key) => Ok(key),
-            other => Err(unexpected(&other)),
-        };
-        keys.into_iter().map(bytes).collect()
+        let mut all = Vec::new();
+        for server in self.servers.all() {
+            let keys = match ask(server, &["KEYS", "*"])? {
+                Reply::Array(keys) => keys,
+                other => return Err(unexpected(&other)),
+            };
+            for key in keys {
+                match key {
+                    Reply::Bytes(key) => all.push(key),
+                    other => return Err(unexpected(&other)),
+                }
+            }
+        }
+        Ok(all)
     }
 
     async fn flush_scripts(&self) -> CheckResult {
-        run(&self.server, "SCRIPT FLUSH")
+        let mut servers = self.servers.all().iter();
+        servers.try_for_each(|server| run(server, "SCRIPT FLUSH"))
     }
 
     async fn connections(&self) -> CheckResult<usize> {
-        Ok(self.proxy.open_connections())
+        Ok(self.proxies.iter().map(FaultProxy::open_connections).sum())
     }
 
     async fn opened(&self) -> CheckResult<usize> {
-        Ok(self.proxy.accepted())
+        Ok(self.proxies.iter().map(FaultProxy::accepted).sum())
     }
 
     async fn received(&self) -> CheckResult<Vec<Vec<Vec<u8>>>> {
         self.look_into_connections()?;
-        let count = self.proxy.request_count();
-        let mut requests = self.proxy.requests();
+        let count: u64 = self.proxies.iter().map(FaultProxy::request_count).sum();
+        let mut requests: Vec<_> = self.proxies.iter().flat_map(FaultProxy::requests).collect();
         if count > requests.len() as u64 {
             return Err(Failure::unsupported(format!(
                 "remember more than {} commands",

@@ -46,10 +46,7 @@ impl Denials {
             Denial::Misconf => fail_to_save(server)?,
             Denial::Busy => self.endless = Some(keep_busy(server)?),
             // A server loads only for a moment, and one that redirects serves no other commands.
-            Denial::Loading | Denial::Moved => {
-                let line = format!("-{}\r\n", denial.line());
-                proxy.set_fault(ProxyFault::Answer(line.into_bytes()));
-            }
+            Denial::Loading | Denial::Moved => answer(proxy, denial),
         }
         Ok(())
     }
@@ -94,6 +91,12 @@ impl Denials {
     }
 }
 
+/// Has the proxy answer in the place of the server.
+pub(super) fn answer(proxy: &FaultProxy, denial: Denial) {
+    let line = format!("-{}\r\n", denial.line());
+    proxy.set_fault(ProxyFault::Answer(line.into_bytes()));
+}
+
 /// Returns the file to which the server would save its data.
 fn dump(server: &RedisServer) -> PathBuf {
     server.dir().join("dump.rdb")
@@ -119,7 +122,7 @@ fn keep_busy(server: &RedisServer) -> CheckResult<Connection> {
     let mut endless = connect(server)?;
     endless.send(&["EVAL", "while true do end", "0"])?;
     until("the server to be busy", || {
-        Ok(ask(server, &["GET", "k"]).is_err_and(|error| error.found().contains("BUSY")))
+        Ok(ask(server, &["DBSIZE"]).is_err_and(|error| error.found().contains("BUSY")))
     })?;
     Ok(endless)
 }
