@@ -57,6 +57,13 @@ impl InvalidConfig {
         }
     }
 
+    fn cluster() -> Self {
+        Self {
+            needed: "ServerConfig::Centralized, of one server of the cluster, in FredNode::cluster",
+            ..Self::server("a cluster")
+        }
+    }
+
     fn sentinels() -> Self {
         Self {
             needed: "ServerConfig::Centralized, with the master's name for its host and the sentinels \
@@ -271,7 +278,7 @@ fn label(server: &mut ServerConfig) -> Result<String, InvalidConfig> {
         }
         #[cfg(feature = "unix-sockets")]
         ServerConfig::Unix { path } => Ok(path.to_string_lossy().into_owned()),
-        ServerConfig::Clustered { .. } => Err(InvalidConfig::server("a cluster")),
+        ServerConfig::Clustered { .. } => Err(InvalidConfig::cluster()),
         ServerConfig::Sentinel { .. } => Err(InvalidConfig::sentinels()),
         #[allow(unreachable_patterns, reason = "fred's features decide what there is")]
         _ => Err(InvalidConfig::server("of a kind that needs a feature")),

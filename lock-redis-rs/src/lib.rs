@@ -196,7 +196,7 @@
 //! - **A node of a lock is down or up as a whole**: calls to a master that hangs make the node suspect, so that
 //!   acquires for the other masters may be held back until one of them was answered.
 //! - **Addresses** are those that the servers announce (`cluster-announce-ip`, `cluster-announce-hostname`); they have
-//!   to be reachable, and for TLS the certificates have to have them. A server that says only its port has the host
+//!   to be reachable. For TLS the certificates have to have them, and the servers need `tls-cluster yes`. A server that says only its port has the host
 //!   that was asked. There is no database but 0.
 //!
 //! The servers have to allow this beside [the rest](#what-the-server-has-to-allow):

@@ -95,7 +95,8 @@ impl RedisRsNode {
     /// - It is neither reconnected nor replaced when it hangs, except by itself.
     /// - It must not send a command twice, neither after a timeout nor after a reconnect:
     ///   an acquire whose reply was lost would find its own key and take it for somebody else's.
-    ///   `MultiplexedConnection` and `ConnectionManager` keep to this, cluster connections do not.
+    ///   `MultiplexedConnection` and `ConnectionManager` keep to this, cluster connections do not: see
+    ///   [`cluster`](Self::cluster).
     /// - A `response_timeout` of its own that is shorter than the lock's node timeout cuts calls
     ///   short. redis-rs sets one of 500 ms by default.
     /// - Calls that wait, for a `ConnectionManager` to connect or for a place among the calls in flight

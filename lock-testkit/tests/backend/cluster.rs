@@ -1,11 +1,13 @@
 //! A whole cluster as one node.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::channel::oneshot;
+use lock_core::backend::Credentials;
 use lock_core::node::NodeErrorKind;
 use lock_core::runtime::ambient;
 use lock_core::{
@@ -359,6 +361,26 @@ async fn all_servers_of_a_cluster_are_logged_in_to_as_the_first_one_is() {
         .map(|server| format!("redis://{}", server.addr())));
     let error = without.execute(&acquire("a", token()), LONG).await;
     assert_eq!(error.unwrap_err().code(), Some("NOAUTH"));
+}
+
+#[apply(async_test!)]
+async fn credentials_are_asked_for_at_each_connect_to_any_of_the_servers() {
+    let builder = RedisServer::builder().arg("--requirepass", "pw");
+    let cluster = RedisCluster::start_with(&builder, 2).unwrap();
+    let addrs = cluster.servers().iter().map(|server| server.addr());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let node = of(addrs.map(|addr| format!("redis://{addr}"))).credentials_at_connect({
+        let asked = Arc::clone(&asked);
+        move || {
+            asked.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, std::io::Error>(Credentials::password_only("pw")) }
+        }
+    });
+    for key in ["a", "b"] {
+        node.execute(&acquire(key, token()), LONG).await.unwrap();
+    }
+    // Each server for the map, and then each for its slots.
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
 
 #[apply(async_test!)]

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use super::ClusterClient;
 use super::member::Member;
@@ -149,7 +150,7 @@ impl<C: ClusterClient> State<C> {
                 let first = turn.again(has_to_be_last, || call.as_mut().poll(cx));
                 match first {
                     Some(first) => first.map(Some),
-                    None => std::task::Poll::Ready(None),
+                    None => Poll::Ready(None),
                 }
             });
             match answer.await {

@@ -41,8 +41,8 @@ pub trait ClusterClient: LedClient {
 ///
 /// **One cluster is one node.** Its masters do not vote each by itself: each key has one master.
 ///
-/// - **Where slots are** is asked of the servers by `CLUSTER SLOTS`: at the first call, of all servers that were
-///   listed, and again when a server refers to another one, does not answer, or says `CLUSTERDOWN`. That is one
+/// - **Where slots are** is asked of the servers by `CLUSTER SLOTS`: at the first call, of eight that were listed at
+///   most, and again when a server refers to another one, does not answer, or says `CLUSTERDOWN`. That is one
 ///   task at a time, which asks three servers, and again after a pause of 250 ms at least, up to 2 s while nothing
 ///   changes. Where the answers differ, more than half decide; without a majority what was known stands.
 /// - **A redirect is followed**, up to five times, within the time of the call. A command that is refused by one has
