@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use lock_core::check::Finding;
 use lock_core::tick::{Tick, TickJob};
 use lock_core::{DistributedLockExt, LockRequest, Redlock, Reply};
-use lock_testkit::RedisServer;
+use lock_testkit::{RedisCluster, RedisServer};
 
 use super::support::*;
 use crate::backend::{NAME, Node, node};
@@ -207,6 +207,37 @@ async fn the_documented_lines_for_everything_leave_the_log_empty_and_each_part_o
     for part in parts(&of_sentinels) {
         let user = format!("sentinel-{}", without(part));
         let (_, _, denied) = tried(&user, None, Some(part)).await;
+        assert!(is_denied(&denied, part), "{part}: {denied:?}");
+    }
+}
+
+#[apply(async_test!)]
+async fn the_documented_lines_for_clusters_leave_the_log_empty_and_each_part_of_them_is_needed() {
+    let cluster = RedisCluster::start(3).unwrap();
+    let line = documented(&cluster.servers()[0], "## Clusters", NAME);
+    let tried = async |user: &str, without: Option<&str>| {
+        for server in cluster.servers() {
+            allow(server, user, &line, without);
+        }
+        let url = |server: &RedisServer| format!("redis://{user}:password@{}", server.addr());
+        let whole = Node::cluster(cluster.servers().iter().map(url).map(node)).unwrap();
+        let locks = locks_of(whole);
+        let mut failures = all_of_a_lock(&locks).await;
+        all_of_an_operator(&locks, &mut failures).await;
+        // A slot on its way: its new server has to be told that this is known.
+        let slot = cluster.slot("lock:moving").unwrap();
+        let to = (cluster.owner(slot) + 1) % 3;
+        cluster.begin_move(slot, to).unwrap();
+        failures.note("moving", locks.lock("moving").await);
+        cluster.move_slot(slot, to).unwrap();
+        let servers = cluster.servers().iter();
+        let denied: Vec<_> = servers.flat_map(|server| denied(server, user)).collect();
+        (failures.0, denied)
+    };
+    let (failures, denied) = tried("locks", None).await;
+    assert_eq!((failures, denied), (Vec::new(), Vec::new()));
+    for part in parts(&line) {
+        let (_, denied) = tried(&without(part), Some(part)).await;
         assert!(is_denied(&denied, part), "{part}: {denied:?}");
     }
 }
