@@ -8,6 +8,7 @@
 mod cluster;
 mod everyday;
 mod faults;
+mod fencing;
 mod load;
 mod losses;
 mod nodes;
