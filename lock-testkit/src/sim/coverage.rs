@@ -114,7 +114,7 @@ marks! {
     /// A node confirmed a fencing token.
     Confirmed: "fencing tokens confirmed", SOON;
     /// A node did not, since the lock had ended there.
-    NotConfirmed: "confirmations that came too late", SOON;
+    NotConfirmed: "confirmations that came too late", RARE;
     /// A node granted a number that was not above all of its past.
     WentBack: "fencing counters that went back", SOON;
     /// A register refused a write with an old token.

@@ -27,7 +27,8 @@ pub enum Bias {
     Workload(&'static str),
     /// One workload, with these faults alone.
     Faults(&'static str, &'static [FaultKind]),
-    /// The same, with single faults that come sixteen times as often.
+    /// The same, with one resource that all clients compete for, and single faults that come sixteen times as
+    /// often.
     Often(&'static str, &'static [FaultKind]),
 }
 
@@ -42,6 +43,7 @@ impl Bias {
             Self::Faults(workload, faults) => plan.with_workload(workload).with_faults(faults),
             Self::Often(workload, faults) => {
                 let mut plan = plan.with_workload(workload).with_faults(faults);
+                plan.resources = 1;
                 plan.fault_every /= 16;
                 plan
             }
