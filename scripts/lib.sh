@@ -9,7 +9,7 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-4}
 # need OpenSSL's headers and minutes of a C compiler.
 features=lock-core/tokio,lock-core/serde,lock-core/cron,lock-redis-rs/bb8,lock-redis-rs/rustls-ring
 features=$features,lock-fred/unix-sockets,lock-fred/enable-rustls-ring
-features=$features,examples/redis-rs,examples/fred,examples/axum,examples/apalis
+features=$features,examples/redis-rs,examples/fred,examples/axum,examples/apalis,examples/sqlite
 # Not the crate interop: for all that are built with it, it switches TLS of redis on.
 workspace=(--locked --workspace --exclude interop)
 

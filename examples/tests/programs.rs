@@ -78,6 +78,23 @@ fn the_first_program_works() {
     assert!(stdout(&output).starts_with("Paying invoice 7"));
 }
 
+#[cfg(feature = "tokio")]
+#[test]
+fn a_stale_writer_is_refused_by_its_fencing_token() {
+    let servers = RedisServer::start_many(3).expect("three servers");
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    for args in [&[][..], &["--nodes", &urls.join(",")]] {
+        let output = run("fencing", args);
+        let text = stdout(&output);
+        assert!(output.status.success(), "{text}{}", stderr(&output));
+        assert!(text.contains("Ann is refused: "), "{text}");
+        assert!(text.ends_with("Invoice 7 was paid by Bob.\n"), "{text}");
+    }
+    let output = run("fencing", &["--store", "paper"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--store paper: "));
+}
+
 /// With a backend that was chosen, the default features are off.
 #[cfg(all(feature = "metrics", feature = "redis-rs"))]
 #[test]

@@ -133,8 +133,8 @@ mutants! {
     NotConfirmed = "not-confirmed";
     /// A node confirms a fencing token though the lock has ended there.
     ConfirmedWithoutLock = "confirmed-without-lock";
-    /// A node answers its own token with the number of its counter, whoever raised that.
-    GrantedWithoutIdentity = "granted-without-identity";
+    /// Any node may confirm a fencing token, whether it has granted the lock or not.
+    ConfirmedAnywhere = "confirmed-anywhere";
 }
 
 /// The number of the active mutant plus one.

@@ -117,3 +117,21 @@ async fn a_lease_of_another_process_is_resumed() {
         assert!(nodes.iter().all(|node| node.keys().is_empty()), "{text}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_counter_of_another_process_is_counted_on_from() {
+    let nodes = nodes();
+    let value = format!("1796141184498438 {ID} web-1 pid 7");
+    set(&nodes, "{app:invoice-7}:fencing-counter", &value);
+    set(&nodes, "app:{7}:fencing-counter", &value);
+    for resource in ["invoice-7", "{7}"] {
+        let request = LockRequest::new(resource).fencing(true);
+        let guard = locks(&nodes).lock(request).await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        assert_eq!(token.get(), 1_796_141_184_498_439, "{resource}");
+    }
+    let key = "696e766f6963652d37";
+    let text = format!("lease2:{key}:{ID}:30000000000:12345000000:0:1796141184498438");
+    let lease: Lease = text.parse().unwrap();
+    assert_eq!(lease.fencing_token().unwrap().get(), 1_796_141_184_498_438);
+}

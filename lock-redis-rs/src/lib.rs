@@ -25,6 +25,8 @@
 //! ACL SETUSER locks on >password ~lock:* +set +get +pttl +pexpire +del +eval +evalsha
 //! ```
 //!
+//! Fencing tokens need `+time` besides, and their counters have names of their own: `~{lock:*`.
+//!
 //! `lock:` is then the lock's prefix, which is empty by default: `Redlock::builder().prefix("lock:")`.
 //! `Redlock::list`, which is for operators, needs `SCAN` too, and a URL with a database other than 0 `SELECT`.
 //!

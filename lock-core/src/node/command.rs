@@ -256,7 +256,8 @@ fn whole_millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{Keys, Token};
+    use crate::fencing::FencingToken;
+    use crate::node::{Fence, Keys, Token};
     use crate::scripts;
     use crate::ttl::Ttl;
 
@@ -317,6 +318,36 @@ mod tests {
         assert_eq!(words[1], scripts::EXCHANGE.digest());
         let tail = ["1", "k", new.as_str(), "7", old.as_str(), old.as_str()];
         assert_eq!(words[2..], tail.map(String::from));
+    }
+
+    #[test]
+    fn a_fenced_acquire_and_a_confirmation_name_the_locks_first_and_then_the_counters() {
+        let keys = |names: [&str; 2]| names.map(|name| Arc::from(name.as_bytes()));
+        let token = Token::from_random([0; 16]);
+        let fence = Fence {
+            counters: Arc::new(keys(["ca", "cb"])),
+            above: FencingToken::new(41),
+            retention: ttl(9),
+        };
+        let locks = Keys::Several(Arc::new(keys(["a", "b"])));
+        let acquire = Command::from(locks.acquire_fenced(token, ttl(7), fence.clone()));
+        let [granted, raised] = [50, 60].map(FencingToken::new);
+        let confirm = Command::from(Operation::Confirm {
+            keys: locks,
+            token,
+            fence,
+            granted,
+            raised,
+        });
+        let tail = ["4", "a", "b", "ca", "cb", TOKEN];
+        for (command, digest, rest) in [
+            (acquire, scripts::ACQUIRE_FENCED.digest(), ["7", "42", "9"]),
+            (confirm, scripts::CONFIRM.digest(), ["50", "60", "9"]),
+        ] {
+            assert_eq!(words(&command)[..2], ["EVALSHA", digest].map(String::from));
+            let expected = [&tail[..], &rest].concat();
+            assert_eq!(words(&command)[2..], expected);
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! Each scenario measures two sides in turn, on redis-servers of its own (see `stage`): in one
 //! process, or each in its own where the scenario says current (see `process`). `ours` is a `Redlock` over `RedisRsNode`, or over `FredNode` where the scenario says
 //! fred. `raw` is the limit: the two commands that a lock needs, sent by hand on the same client
-//! (see `raw`). With failing servers, `raw` is our own healthy value instead.
+//! (see `raw`). With fencing tokens, `raw` is our own lock without them; with failing servers, our own healthy
+//! value.
 
 mod args;
 #[path = "../shared/cpu.rs"]
@@ -25,11 +26,12 @@ mod stats;
 
 use std::error::Error;
 
+use lock_redis_rs::RedisRsNode;
 use lock_testkit::RedisServer;
 
 use args::{Args, Effort};
 use faults::Fault;
-use ours::Ours;
+use ours::{Fenced, Ours};
 use raw::{Fred, Raw, RedisRs};
 use report::{Report, Row};
 use side::Side;
@@ -40,6 +42,8 @@ type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 enum Scenario {
     Sequential(Client),
     Parallel(Client),
+    /// One task with fencing tokens, whose nodes are in step.
+    Fenced(Client),
     OneNode,
     Failing(Fault),
 }
@@ -50,7 +54,7 @@ enum Client {
     Fred,
 }
 
-const SCENARIOS: [(&str, usize, Scenario); 12] = [
+const SCENARIOS: [(&str, usize, Scenario); 14] = [
     ("seq/1", 1, Scenario::Sequential(Client::RedisRs)),
     ("seq/5", 5, Scenario::Sequential(Client::RedisRs)),
     ("par64/1", 1, Scenario::Parallel(Client::RedisRs)),
@@ -60,6 +64,8 @@ const SCENARIOS: [(&str, usize, Scenario); 12] = [
     ("fred/seq/5", 5, Scenario::Sequential(Client::Fred)),
     ("fred/par64/1", 1, Scenario::Parallel(Client::Fred)),
     ("fred/par64/5", 5, Scenario::Parallel(Client::Fred)),
+    ("fenced/seq/5", 5, Scenario::Fenced(Client::RedisRs)),
+    ("fenced/fred/seq/5", 5, Scenario::Fenced(Client::Fred)),
     ("hung1/5", 5, Scenario::Failing(Fault::Hung(1))),
     ("hung2/5", 5, Scenario::Failing(Fault::Hung(2))),
     ("dead1/5", 5, Scenario::Failing(Fault::Dead)),
@@ -82,7 +88,7 @@ fn main() -> BenchResult<()> {
         if args.wants(name) {
             let stage = match scenario {
                 Scenario::Parallel(_) | Scenario::OneNode => &shared,
-                Scenario::Sequential(_) => &apart,
+                Scenario::Sequential(_) | Scenario::Fenced(_) => &apart,
                 Scenario::Failing(_) => &one_core,
             };
             let row = stage.run(*nodes, async |servers| {
@@ -113,6 +119,17 @@ async fn run(
         }
         Scenario::Parallel(Client::Fred) => {
             healthy::parallel(name, nodes, fred(servers).await?, effort).await
+        }
+        Scenario::Fenced(Client::RedisRs) => {
+            let sides = (
+                Fenced::<Ours<RedisRsNode>>::new(servers)?,
+                Ours::new(servers)?,
+            );
+            healthy::sequential(name, nodes, sides, effort).await
+        }
+        Scenario::Fenced(Client::Fred) => {
+            let sides = (Fenced::on_fred(servers)?, Ours::on_fred(servers)?);
+            healthy::sequential(name, nodes, sides, effort).await
         }
         Scenario::OneNode => process::run(name, &servers[0].url(), effort),
         Scenario::Failing(fault) => faults::run(name, servers, *fault, effort).await,

@@ -57,3 +57,32 @@ impl<N: RedisNode> Side for Ours<N> {
         }
     }
 }
+
+/// The same with fencing tokens. The limit is then [`Ours`] without.
+#[derive(Clone)]
+pub(crate) struct Fenced<S>(S);
+
+impl Fenced<Ours<RedisRsNode>> {
+    pub(crate) fn new(servers: &[RedisServer]) -> BenchResult<Self> {
+        Ok(Self(Ours::new(servers)?))
+    }
+}
+
+impl Fenced<Ours<FredNode>> {
+    pub(crate) fn on_fred(servers: &[RedisServer]) -> BenchResult<Self> {
+        Ok(Self(Ours::on_fred(servers)?))
+    }
+}
+
+impl<S: Side<Name = LockRequest>> Side for Fenced<S> {
+    type Name = LockRequest;
+
+    fn name(resource: &str) -> LockRequest {
+        // Names of its own, so that neither side meets the other's keys.
+        LockRequest::new(format!("fenced:{resource}")).fencing(true)
+    }
+
+    async fn pair(&self, request: &LockRequest) -> BenchResult<()> {
+        self.0.pair(request).await
+    }
+}

@@ -114,8 +114,13 @@ impl Report {
         if self.json {
             return;
         }
-        println!("Acquire and release, ours against the raw limit; with failing servers, against");
-        println!("our own healthy value, as is the client's CPU. Own redis-servers on loopback;");
+        println!(
+            "Acquire and release, ours against the raw limit; with fencing tokens, against our own"
+        );
+        println!(
+            "lock without them; with failing servers, against our own healthy value, as is the"
+        );
+        println!("client's CPU. Own redis-servers on loopback;");
         println!(
             "medians of {} rounds, with failing servers of {}. µs are the p50 of a pair, with the",
             effort.rounds, effort.failures
@@ -128,7 +133,7 @@ impl Report {
         println!("current: a process for each side, with one client on a current-thread runtime.");
         println!();
         println!(
-            "{:15}{:>10}{:>10}  {:9}{:>5}  {:9}",
+            "{:18}{:>10}{:>10}  {:9}{:>5}  {:9}",
             "scenario", "ours", "raw", "unit", "ratio", "target"
         );
     }
@@ -140,7 +145,7 @@ impl Report {
         }
         let (target, is_met) = row.target();
         println!(
-            "{:15}{:>10.1}{:>10.1}  {:9}{:>5.2}  {:9}{:7}{}",
+            "{:18}{:>10.1}{:>10.1}  {:9}{:>5.2}  {:9}{:7}{}",
             row.scenario,
             row.ours,
             row.raw,

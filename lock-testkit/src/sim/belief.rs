@@ -49,6 +49,9 @@ impl World {
         self.ledger.holds.extend(holds);
         self.note(|| format!("client {}: holds, {remaining:?} left", client.0));
         let holds = first..self.ledger.holds.len();
+        for hold in holds.clone() {
+            self.note_fence(hold, guard);
+        }
         self.renew_holds(&holds, remaining);
         holds
     }

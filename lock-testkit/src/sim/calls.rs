@@ -192,6 +192,8 @@ impl World {
     ) {
         let (vote, mark) = match result {
             Ok(Reply::Bytes(_) | Reply::Int(1)) => (Vote::Granted, Mark::Granted),
+            // With a fencing token.
+            Ok(Reply::Int(2..)) => (Vote::Granted, Mark::Granted),
             Ok(_) => (Vote::Refused, Mark::Refused),
             Err(error) => (Vote::Failed, failure(error)),
         };
@@ -199,6 +201,11 @@ impl World {
         let is_acquire = is_acquire(operation);
         if is_acquire || vote == Vote::Failed {
             self.mark(mark);
+        }
+        match (operation, result) {
+            (Operation::Confirm { .. }, Ok(Reply::Int(1))) => self.mark(Mark::Confirmed),
+            (Operation::Confirm { .. }, Ok(_)) => self.mark(Mark::NotConfirmed),
+            _ => {}
         }
         for (token, keys) in locks_of(operation) {
             let attempt = self.ledger.attempt_mut(id.client, &keys, token, now);

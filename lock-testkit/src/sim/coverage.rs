@@ -109,6 +109,16 @@ marks! {
     Renewed: "locks kept by automatic extension", SOON;
     /// Locks of several resources.
     Several: "several resources locked together", SOON;
+    /// A lock was acquired with a fencing token.
+    Fenced: "fencing tokens", SOON;
+    /// A node confirmed a fencing token.
+    Confirmed: "fencing tokens confirmed", SOON;
+    /// A node did not, since the lock had ended there.
+    NotConfirmed: "confirmations that came too late", RARE;
+    /// A node granted a number that was not above all of its past.
+    WentBack: "fencing counters that went back", SOON;
+    /// A register refused a write with an old token.
+    WriteRefused: "stale writes refused", SOON;
     /// A call was dropped by its caller.
     Cancelled: "calls cancelled", SOON;
     /// A lock was released and known to be.

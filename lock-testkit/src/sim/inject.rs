@@ -91,7 +91,7 @@ impl World {
                 self.each_link_of(server, Self::cut);
             }
             FaultKind::Evict => {
-                let keys = found.facts.keys();
+                let keys = [found.facts.keys(), found.counters(now)].concat();
                 if let Some(key) = self.chance.pick(&keys).cloned() {
                     self.servers[server.0].evict(&key, now);
                     self.forgets(server);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use lock_core::Token;
+use lock_core::{FencingToken, Token};
 
 use super::coverage::{Coverage, Mark};
 use super::plan::Plan;
@@ -103,6 +103,19 @@ impl Hold {
     }
 }
 
+/// A lock that was acquired with a fencing token.
+#[derive(Clone, Debug)]
+pub(crate) struct FenceFacts {
+    pub(crate) client: ClientId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) number: FencingToken,
+    pub(crate) attempt: Token,
+    /// The number of the belief.
+    pub(crate) hold: usize,
+    pub(crate) asked_at: Duration,
+    pub(crate) acquired_at: Duration,
+}
+
 /// A server lost keys, or ended them early.
 #[derive(Clone, Copy, Debug)]
 pub struct DataLoss {
@@ -185,6 +198,11 @@ pub struct Ledger {
     pub(crate) kept: HashSet<Token>,
     /// Ticks after the end of all faults, in milliseconds since the epoch.
     pub(crate) quiet_ticks: Vec<u64>,
+    pub(crate) fences: Vec<FenceFacts>,
+    /// The writes that registers have taken, in order, by the numbers of their fences.
+    pub(crate) writes: Vec<usize>,
+    /// The attempts that a server granted with a number not above all that it had shown before.
+    pub(crate) went_back: Vec<(Token, ServerId)>,
     pub(crate) peak_tasks: usize,
     pub(crate) peak_in_flight: usize,
     /// All beliefs.

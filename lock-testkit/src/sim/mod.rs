@@ -21,6 +21,7 @@ mod cx;
 mod dropping;
 mod facts;
 mod fault;
+mod fences;
 mod hash;
 mod inject;
 mod ledger;

@@ -27,6 +27,9 @@ pub enum Bias {
     Workload(&'static str),
     /// One workload, with these faults alone.
     Faults(&'static str, &'static [FaultKind]),
+    /// The same, with one resource that all clients compete for, and single faults that come sixteen times as
+    /// often.
+    Often(&'static str, &'static [FaultKind]),
 }
 
 impl Bias {
@@ -38,6 +41,12 @@ impl Bias {
             Self::None => plan,
             Self::Workload(workload) => plan.with_workload(workload),
             Self::Faults(workload, faults) => plan.with_workload(workload).with_faults(faults),
+            Self::Often(workload, faults) => {
+                let mut plan = plan.with_workload(workload).with_faults(faults);
+                plan.resources = 1;
+                plan.fault_every /= 16;
+                plan
+            }
         }
     }
 
@@ -50,6 +59,9 @@ impl Bias {
             Self::Faults(workload, faults) => {
                 let faults = faults.iter().map(|kind| kind.name()).collect::<Vec<_>>();
                 format!("biased: workload {workload}, faults {}", faults.join(" "))
+            }
+            Self::Often(workload, faults) => {
+                format!("{}, often", Self::Faults(workload, faults).text())
             }
         }
     }
@@ -88,6 +100,15 @@ const LOSING_LOCKS: Bias = Bias::Workload("losing");
 const PAIRING: Bias = Bias::Workload("pairing");
 const HANDING: Bias = Bias::Workload("handing");
 const SHUTTING: Bias = Bias::Workload("shutting");
+
+/// Attempts that are under way for as long as others hold the lock.
+const FENCING: Bias = Bias::Faults("fencing", &[FaultKind::Slow, FaultKind::LoseRequests]);
+
+/// Nodes that lose keys between grant and confirmation.
+const CONFIRMING: Bias = Bias::Often(
+    "fencing",
+    &[FaultKind::Evict, FaultKind::Slow, FaultKind::LoseRequests],
+);
 
 /// Nodes that cannot be reached from the beginning on, and others that miss an extension.
 const CONNECTING: Bias = Bias::Faults("renewing", &[FaultKind::Partition, FaultKind::LoseReplies]);
@@ -154,4 +175,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("waiting-calls-in-any-order", "sending", Bias::None),
     mutant("waiting-calls-sent-late", "sending", Bias::None),
     mutant("stalled-drivers-write", "sending", Bias::None),
+    mutant("not-confirmed", "fencing", Bias::None),
+    mutant("confirmed-anywhere", "fencing", FENCING),
+    mutant("confirmed-without-lock", "fencing", CONFIRMING),
 ];

@@ -8,6 +8,7 @@ use lock_core::node::{NodeError, Operation, Reply};
 
 use super::clock::Clock;
 use super::facts::{Effect, KeyFact, KeyFacts};
+use super::fences::Counted;
 use super::operation::keys_of;
 use super::server_fault::ServerFault;
 use crate::memory::keyspace::Keyspace;
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) clock: Clock,
     pub(crate) keyspace: Keyspace,
     pub(crate) facts: KeyFacts,
+    pub(crate) counted: Counted,
     pub(crate) is_up: bool,
     /// Up to this moment it takes requests and runs none.
     pub(crate) stalled_until: Duration,
@@ -59,6 +61,7 @@ impl Server {
             clock,
             keyspace: Keyspace::new(),
             facts: KeyFacts::default(),
+            counted: Counted::default(),
             is_up: true,
             stalled_until: Duration::ZERO,
             fault: None,
@@ -138,6 +141,13 @@ impl Server {
         self.synced = (self.keyspace.clone(), KeyFacts::default());
     }
 
+    /// Returns the counters of fencing tokens that are there.
+    pub(crate) fn counters(&self, now: Duration) -> Vec<Vec<u8>> {
+        let mut keys = self.keyspace.keys(self.clock.at(now));
+        keys.retain(|key| is_counter(key));
+        keys
+    }
+
     /// Loses one key.
     pub(crate) fn evict(&mut self, key: &[u8], now: Duration) {
         let at = self.clock.at(now);
@@ -167,6 +177,7 @@ impl Server {
         let at = self.clock.at(now);
         let keys = self.keyspace.keys(at);
         keys.into_iter()
+            .filter(|key| !is_counter(key))
             .map(|key| {
                 let pttl = u64::try_from(self.keyspace.pttl(&key, at)).unwrap_or(u64::MAX >> 24);
                 let ends = self.clock.true_at(at + Duration::from_millis(pttl));
@@ -197,6 +208,10 @@ impl Server {
             format!("{key} has a PTTL of {left} ms, and its ttl is {ttl} ms")
         })
     }
+}
+
+fn is_counter(key: &[u8]) -> bool {
+    key.ends_with(b":fencing-counter")
 }
 
 /// Returns whether a cluster refuses the operation: no two keys of the workloads share a slot.

@@ -85,6 +85,12 @@ impl TrackedGuard {
         self.belief.ttl
     }
 
+    /// Writes to the register of the lock, with the fencing token if it has one, without a look at the guard.
+    pub fn write(&self) {
+        let mut world = self.belief.client.shared.world();
+        world.write_to_register(self.belief.holds.start);
+    }
+
     /// Extends the lock, and judges the result.
     ///
     /// # Errors

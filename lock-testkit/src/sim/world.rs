@@ -10,6 +10,7 @@ use super::chance::Chance;
 use super::clock::Clock;
 use super::coverage::Mark;
 use super::facts::Effect;
+use super::fences::Registers;
 use super::hash::EventHash;
 use super::ledger::{DataLoss, Ledger};
 use super::network::rules::NetworkRules;
@@ -53,6 +54,7 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     pub(crate) rules: NetworkRules,
     pub(crate) ledger: Ledger,
+    pub(crate) registers: Registers,
     /// Carried out as soon as the world's lock is released, since tasks are woken and dropped by
     /// it.
     pub(crate) deliveries: Vec<Delivery>,
@@ -95,6 +97,7 @@ impl World {
             links: Vec::new(),
             rules: NetworkRules::default(),
             ledger: Ledger::default(),
+            registers: Registers::default(),
             deliveries: Vec::new(),
             doomed: Vec::new(),
             resumed: Vec::new(),
@@ -164,6 +167,13 @@ impl World {
         let now = self.now;
         let (reply, effect) = self.servers[server.0].run(operation, with_source, now);
         self.hash.add(((server.0 as u64) << 8) | effect as u64);
+        if let Ok(reply) = &reply
+            && let found = &mut self.servers[server.0]
+            && found.counted.note(operation, reply, effect == Effect::Set)
+            && let Operation::Acquire { token, .. } = operation
+        {
+            self.note_went_back(server, *token);
+        }
         if is_stray {
             self.mark(Mark::Stray);
             if effect == Effect::Set {

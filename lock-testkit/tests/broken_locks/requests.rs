@@ -54,6 +54,9 @@ pub(crate) fn request(bug: Bug, asked: &LockRequest, instance: usize) -> LockReq
     {
         made = made.max_hold(max_hold);
     }
+    if let Some(fencing) = asked.options().fencing {
+        made = made.fencing(fencing);
+    }
     match bug {
         Bug::HoldIgnored => made,
         Bug::LongHoldMended => {

@@ -14,16 +14,16 @@ use lock_testkit::RedisServer;
 use super::support::*;
 use crate::backend::{Node, node};
 
-const SLOTS: u16 = 16_384;
+pub(super) const SLOTS: u16 = 16_384;
 
-fn cluster_server() -> RedisServer {
+pub(super) fn cluster_server() -> RedisServer {
     // So that one slot that nobody has is no matter of the others.
     let builder = RedisServer::builder().arg("--cluster-enabled", "yes");
     let builder = builder.arg("--cluster-require-full-coverage", "no");
     builder.start().unwrap()
 }
 
-fn give_slots(server: &RedisServer, slots: std::ops::Range<u16>) {
+pub(super) fn give_slots(server: &RedisServer, slots: std::ops::Range<u16>) {
     // Redis before 7.0 takes no range.
     let slots = slots.map(|slot| slot.to_string()).collect::<Vec<_>>();
     let slots = slots.iter().map(String::as_str);
@@ -63,7 +63,7 @@ async fn meet(one: &RedisServer, other: &RedisServer) -> String {
 }
 
 /// A server takes writes for its part of a cluster only a moment after its start.
-async fn serves(server: &RedisServer) {
+pub(super) async fn serves(server: &RedisServer) {
     until("the cluster is there", LONG, || {
         info(server, &["CLUSTER", "INFO"]).contains("cluster_state:ok")
     })

@@ -10,6 +10,7 @@ mod check;
 mod cluster;
 mod everyday;
 mod faults;
+mod fencing;
 mod guard;
 mod load;
 mod losses;

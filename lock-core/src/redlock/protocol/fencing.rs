@@ -62,7 +62,12 @@ impl Fencing {
         self.token = token;
         let below = self.granted.iter();
         let below = below.filter(|(_, number)| Some(*number) < token && !mutant!(NotConfirmed));
-        let to_confirm = below.fold(NodeSet::EMPTY, |set, (node, _)| set.with(*node));
+        let mut to_confirm = below.fold(NodeSet::EMPTY, |set, (node, _)| set.with(*node));
+        if mutant!(ConfirmedAnywhere) {
+            let others = NodeSet::all(self.quorum.nodes()).iter();
+            let others = others.filter(|node| self.granted_by(*node).is_none());
+            to_confirm = others.fold(to_confirm, NodeSet::with);
+        }
         Grant::Fixes { to_confirm }
     }
 

@@ -232,6 +232,15 @@ mod tests {
         Keys::One(Arc::from(*b"k")).acquire(Token::from_random([0; 16]), Ttl::MIN, true)
     }
 
+    fn fenced(above: FencingToken) -> Operation {
+        let fence = Fence {
+            counters: Arc::new([Arc::from(*b"c")]),
+            above,
+            retention: Ttl::MIN,
+        };
+        Keys::One(Arc::from(*b"k")).acquire_fenced(Token::from_random([0; 16]), Ttl::MIN, fence)
+    }
+
     fn refused(token: Option<&[u8]>, ttl: Option<u64>) -> AcquireAnswer {
         let token = token.map(<[u8]>::to_vec);
         let ttl = ttl.map(Duration::from_millis);
@@ -276,6 +285,45 @@ mod tests {
             let error = KeyAnswer::read(&operation(), &reply).unwrap_err();
             assert_eq!(error.kind(), NodeErrorKind::UnexpectedReply);
         }
+    }
+
+    #[test]
+    fn a_fenced_acquire_is_granted_with_a_possible_number_above_its_floor() {
+        let above = FencingToken::new(5);
+        let operation = fenced(above);
+        let read = |number| AcquireAnswer::read(&operation, Reply::Int(number)).ok();
+        let granted = |number| Some(AcquireAnswer::Granted(Some(FencingToken::new(number))));
+        assert_eq!(read(6), granted(6));
+        assert_eq!(read((1 << 53) - 1), granted((1 << 53) - 1));
+        for impossible in [-1, 0, 1, 5, 1 << 53, i64::MAX] {
+            assert_eq!(read(impossible), None, "{impossible}");
+        }
+        for odd in [Reply::ok(), Reply::Nil] {
+            assert!(AcquireAnswer::read(&operation, odd).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_of_its_own_without_its_counter_is_neither_granted_nor_refused() {
+        let operation = fenced(FencingToken::new(0));
+        let held_by = |token: &[u8]| {
+            let reply = Reply::Array(vec![Reply::Bytes(token.to_vec()), Reply::Int(9)]);
+            AcquireAnswer::read(&operation, reply)
+        };
+        let own = Token::from_random([0; 16]);
+        let error = held_by(own.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), NodeErrorKind::Connection);
+        assert_eq!(held_by(b"x").unwrap(), refused(Some(b"x"), Some(9)));
+    }
+
+    #[test]
+    fn a_token_is_confirmed_or_not() {
+        let read = |reply| confirmed(&operation(), &reply);
+        assert!(read(Reply::Int(1)).is_ok());
+        let kind = |reply| read(reply).unwrap_err().kind();
+        assert_eq!(kind(Reply::Int(0)), NodeErrorKind::Connection);
+        assert_eq!(kind(Reply::Int(2)), NodeErrorKind::UnexpectedReply);
+        assert_eq!(kind(Reply::ok()), NodeErrorKind::UnexpectedReply);
     }
 
     #[test]

@@ -68,7 +68,6 @@ impl Keyspace {
             number = number.max(counter.number.saturating_add(1));
             is_raised &= counter.by == token.as_bytes();
         }
-        is_raised |= mutant!(GrantedWithoutIdentity) && own.len() == keys.as_slice().len();
         if is_raised {
             return Ok(answer(number - 1));
         }
@@ -98,18 +97,31 @@ impl Keyspace {
             let entry = self.live(key, at);
             entry.is_some_and(|entry| entry.value.is(token))
         };
-        let is_held = keys.as_slice().iter().all(is_held) || mutant!(ConfirmedWithoutLock);
+        let is_held = keys.as_slice().iter().all(is_held);
         let expected = Counter::value(granted.get(), token);
         let is_ours = |key: &Arc<[u8]>| {
             let entry = self.live(key, at);
             entry.is_some_and(|entry| entry.value == expected)
         };
-        let is_ours = fence.counters.iter().all(is_ours) || mutant!(ConfirmedWithoutLock);
-        if !is_held || !is_ours {
+        let is_ours = fence.counters.iter().all(is_ours);
+        let mut number = raised.get();
+        let bugs = [mutant!(ConfirmedWithoutLock), mutant!(ConfirmedAnywhere)];
+        if bugs.contains(&true) {
+            number = number.max(self.largest(fence, at));
+        } else if !is_held || !is_ours {
             return 0;
         }
-        self.raise(fence, raised.get(), token, at);
+        self.raise(fence, number, token, at);
         1
+    }
+
+    /// The largest number of these counters, for a node that confirms what it should not.
+    fn largest(&mut self, fence: &Fence, at: Duration) -> u64 {
+        let numbers = fence.counters.iter().filter_map(|key| {
+            let entry = self.live(key, at)?;
+            Counter::parse(&entry.value).map(|counter| counter.number)
+        });
+        numbers.max().unwrap_or_default()
     }
 
     fn raise(&mut self, fence: &Fence, number: u64, token: &Token, at: Duration) {

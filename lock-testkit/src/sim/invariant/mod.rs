@@ -3,6 +3,7 @@
 mod blame;
 mod bounds;
 mod exclusion;
+mod fencing;
 mod leftovers;
 mod noticed;
 mod ticks;
@@ -36,6 +37,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(blame::Blame),
         Box::new(ticks::Ticks),
         Box::new(bounds::Bounds),
+        Box::new(fencing::Fencing),
+        Box::new(fencing::Register),
     ];
     for noticed in &noticed::NOTICED {
         all.push(Box::new(noticed));

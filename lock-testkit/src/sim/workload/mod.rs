@@ -3,6 +3,7 @@
 mod cancelling;
 mod contending;
 mod extending;
+mod fencing;
 mod handing;
 mod keeping;
 mod losing;
@@ -40,5 +41,6 @@ pub fn all() -> Vec<Box<dyn Workload>> {
         Box::new(pairing::Pairing),
         Box::new(handing::Handing),
         Box::new(shutting::Shutting),
+        Box::new(fencing::Fencing),
     ]
 }
