@@ -115,6 +115,11 @@ impl FaultKind {
         )
     }
 
+    /// Returns whether a restart guard keeps a server that forgot by this from granting locks.
+    pub(crate) fn is_guarded(self) -> bool {
+        self.forgets() && !matches!(self, Self::Evict | Self::ClockForward)
+    }
+
     /// Returns whether it is a rule of the network rather than a single event.
     pub(crate) fn is_rule(self) -> bool {
         matches!(

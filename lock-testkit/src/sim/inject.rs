@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::fault::{EPOCH, Fault, FaultKind, LONGEST_LAG};
+use super::plan::CLOCK_SKEW;
 use super::server::ServerId;
 use super::server_fault::ServerFault;
 use super::tasks::ClientId;
@@ -83,10 +84,11 @@ impl World {
             }
             FaultKind::Failover => {
                 found.roll_back(now);
+                found.restart();
                 found.forget_scripts();
-                self.forgets(server);
+                self.forgets(server, kind);
                 // The replica's clock is another one.
-                let nanos = self.jump(Duration::from_millis(500));
+                let nanos = self.jump(CLOCK_SKEW);
                 self.servers[server.0].clock.jump(now, nanos);
                 self.each_link_of(server, Self::cut);
             }
@@ -94,12 +96,12 @@ impl World {
                 let keys = [found.facts.keys(), found.counters(now)].concat();
                 if let Some(key) = self.chance.pick(&keys).cloned() {
                     self.servers[server.0].evict(&key, now);
-                    self.forgets(server);
+                    self.forgets(server, kind);
                 }
             }
             FaultKind::FlushAll => {
                 found.forget_keys();
-                self.forgets(server);
+                self.forgets(server, kind);
             }
             FaultKind::ScriptFlush => found.forget_scripts(),
             FaultKind::Oom => found.set_fault(ServerFault::Oom, until),
@@ -108,15 +110,21 @@ impl World {
             FaultKind::Loading => found.set_fault(ServerFault::Loading, until),
             FaultKind::NoPerm => found.set_fault(ServerFault::NoPerm, until),
             FaultKind::ClockForward | FaultKind::ClockBack => {
-                let nanos = self.jump(lasting).saturating_abs();
+                let most = match self.has_guard {
+                    true => lasting.min(CLOCK_SKEW),
+                    false => lasting,
+                };
+                let nanos = self.jump(most).saturating_abs();
                 let is_forward = kind == FaultKind::ClockForward;
                 let found = &mut self.servers[server.0];
                 found
                     .clock
                     .jump(now, if is_forward { nanos } else { -nanos });
-                if is_forward {
-                    self.forgets(server);
-                } else {
+                // A server that forgot all just before has nothing that could end early, and is in quarantine.
+                let is_harmless = self.has_guard && found.facts.keys().is_empty();
+                if is_forward && !is_harmless {
+                    self.forgets(server, kind);
+                } else if !is_forward {
                     // Keys that were dead may be there again.
                     found.facts.excuse_all();
                 }
@@ -132,6 +140,7 @@ impl World {
             return;
         }
         found.is_up = false;
+        found.restart();
         found.forget_scripts();
         match kind {
             FaultKind::CrashEmpty => {
@@ -141,7 +150,7 @@ impl World {
             _ => {}
         }
         if kind != FaultKind::Crash {
-            self.forgets(server);
+            self.forgets(server, kind);
         }
         self.each_link_of(server, Self::cut);
         self.after(lasting, move |world| {

@@ -123,6 +123,8 @@ pub struct DataLoss {
     pub at: Duration,
     /// The server.
     pub server: ServerId,
+    /// A restart guard keeps it from granting locks until those that it forgot have ended.
+    pub is_guarded: bool,
 }
 
 /// The result of a call to acquire.
@@ -276,7 +278,7 @@ impl Ledger {
     pub fn is_within_budget(&self, plan: &Plan) -> bool {
         let is_fine = |loss: &DataLoss| {
             let to = loss.at.saturating_add(plan.ttl * 2);
-            self.forgetful(loss.at, to) <= plan.survives_forgetful()
+            self.unguarded(loss.at, to) <= plan.survives_forgetful()
         };
         !self.clocks_failed && self.data_losses.iter().all(is_fine)
     }
@@ -284,7 +286,17 @@ impl Ledger {
     /// Returns how many servers forgot keys in this span of true time.
     #[must_use]
     pub fn forgetful(&self, from: Duration, to: Duration) -> usize {
-        let during = |loss: &&DataLoss| (from..=to).contains(&loss.at);
+        self.losing(from, to, |_| true)
+    }
+
+    /// The same of those that no restart guard kept from granting locks afterwards.
+    #[must_use]
+    pub fn unguarded(&self, from: Duration, to: Duration) -> usize {
+        self.losing(from, to, |loss| !loss.is_guarded)
+    }
+
+    fn losing(&self, from: Duration, to: Duration, which: fn(&DataLoss) -> bool) -> usize {
+        let during = |loss: &&DataLoss| (from..=to).contains(&loss.at) && which(loss);
         let servers = self.data_losses.iter().filter(during);
         let set = servers.fold(0_u64, |set, loss| set | (1 << loss.server.0));
         set.count_ones() as usize

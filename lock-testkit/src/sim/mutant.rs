@@ -30,6 +30,8 @@ pub enum Bias {
     /// The same, with one resource that all clients compete for, and single faults that come sixteen times as
     /// often.
     Often(&'static str, &'static [FaultKind]),
+    /// The same again, where locks have a restart guard.
+    Guarded(&'static str, &'static [FaultKind]),
 }
 
 impl Bias {
@@ -47,6 +49,7 @@ impl Bias {
                 plan.fault_every /= 16;
                 plan
             }
+            Self::Guarded(workload, faults) => Self::Often(workload, faults).plan(seed).guarded(),
         }
     }
 
@@ -62,6 +65,9 @@ impl Bias {
             }
             Self::Often(workload, faults) => {
                 format!("{}, often", Self::Faults(workload, faults).text())
+            }
+            Self::Guarded(workload, faults) => {
+                format!("{}, with a guard", Self::Often(workload, faults).text())
             }
         }
     }
@@ -121,6 +127,15 @@ const OVERTAKING: Bias = Bias::Faults("losing", &[FaultKind::Lag, FaultKind::Los
 const REPLACED: Bias = Bias::Faults("pairing", &[FaultKind::Lag]);
 const REPLACED_EARLY: Bias = Bias::Faults("contending", &[FaultKind::Lag, FaultKind::LoseRequests]);
 
+/// Nodes that forget, one after the other.
+const FORGETTING: Bias = Bias::Guarded("contending", &[FaultKind::CrashEmpty]);
+
+/// The same, with clocks that are set forward while a node is in quarantine.
+const JUMPING: Bias = Bias::Guarded(
+    "contending",
+    &[FaultKind::CrashEmpty, FaultKind::ClockForward],
+);
+
 /// All mutants.
 pub const MUTANTS: &[Mutant] = &[
     mutant("quorum-minus-one", "exclusion", Bias::None),
@@ -175,6 +190,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("waiting-calls-in-any-order", "sending", Bias::None),
     mutant("waiting-calls-sent-late", "sending", Bias::None),
     mutant("stalled-drivers-write", "sending", Bias::None),
+    mutant("no-guard", "exclusion", FORGETTING),
+    mutant("quarantine-without-skew", "exclusion", JUMPING),
     mutant("not-confirmed", "fencing", Bias::None),
     mutant("confirmed-anywhere", "fencing", FENCING),
     mutant("confirmed-without-lock", "fencing", CONFIRMING),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{RedisNode, Redlock, RedlockBuilder};
+use lock_core::{RedisNode, Redlock, RedlockBuilder, RestartGuard};
 
 use super::chance::Chance;
 use super::fault::FaultKind;
@@ -43,6 +43,9 @@ pub struct Plan {
     pub faults: Vec<FaultKind>,
     /// The number of servers that may ever forget keys.
     pub forgetful_servers: usize,
+    /// Whether locks have a restart guard, so that any number of servers may restart, be flushed or fail over. Such a
+    /// run is judged by exclusion and by fencing alone: whether a lock could have been had is another matter.
+    pub has_guard: bool,
     /// The mean pause between faults.
     pub fault_every: Duration,
     /// The longest that a fault lasts.
@@ -51,6 +54,12 @@ pub struct Plan {
     pub duration: Duration,
     pub(crate) rules: NetworkRules,
 }
+
+/// One of so many seeds has a restart guard, if its servers forget at all.
+const GUARDED_SEEDS: u64 = 16;
+
+/// By how much clocks are set forward, or are apart behind a failover, where there is a restart guard.
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_millis(500);
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -63,7 +72,11 @@ impl Plan {
         client: ClientId,
         nodes: impl IntoIterator<Item = N>,
     ) -> RedlockBuilder<N> {
-        Redlock::builder()
+        let builder = match self.has_guard {
+            true => Redlock::builder().restart_guard(self.guard()),
+            false => Redlock::builder(),
+        };
+        builder
             .nodes(nodes)
             .runtime(sim.runtime(client))
             .quorum(self.quorum)
@@ -104,6 +117,7 @@ impl Plan {
             skew: chance.magnitude(MS, 4_900 * MS),
             faults: Vec::new(),
             forgetful_servers: servers,
+            has_guard: false,
             fault_every: duration / (4 + chance.index(40) as u32),
             fault_lasts: chance.magnitude(MS, duration / 4),
             duration,
@@ -116,7 +130,23 @@ impl Plan {
         if !plan.faults.is_empty() && chance.happens(0.1) {
             plan.faults.push(FaultKind::StallDriver);
         }
-        plan
+        match seed % GUARDED_SEEDS {
+            0 if plan.faults.iter().any(|kind| kind.forgets()) => plan.guarded(),
+            _ => plan,
+        }
+    }
+
+    /// The restart guard of the locks, if they have one.
+    pub(crate) fn guard(&self) -> RestartGuard {
+        RestartGuard::new(self.ttl * 2).clock_skew(CLOCK_SKEW)
+    }
+
+    /// Returns the same plan with a restart guard, and without the faults that it does not cover.
+    #[must_use]
+    pub fn guarded(mut self) -> Self {
+        self.has_guard = true;
+        self.forgetful_servers = self.servers;
+        self.without(&[FaultKind::Evict])
     }
 
     /// Returns how many servers may forget keys within a lock's life without harm to exclusion: one

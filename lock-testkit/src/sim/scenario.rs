@@ -13,6 +13,7 @@ use super::node::SimNode;
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::run::Run;
+use super::server::Server;
 use super::simulation::Sim;
 use super::tasks::ClientId;
 use super::workload::{self, Workload};
@@ -122,6 +123,10 @@ impl Scenario {
         for _ in 0..plan.servers {
             sim.add_server(plan.server_rate_ppb, keeps_snapshots);
         }
+        if plan.has_guard {
+            let mut world = sim.shared.world();
+            world.servers.iter_mut().for_each(Server::bootstrap);
+        }
         let mut clients = Vec::new();
         for _ in 0..plan.clients {
             let skew = i64::try_from(plan.skew.as_nanos()).unwrap_or(i64::MAX);
@@ -131,6 +136,7 @@ impl Scenario {
         {
             let mut world = sim.shared.world();
             world.quorum = plan.quorum;
+            world.has_guard = plan.has_guard;
             world.ledger.clocks_failed = !plan.rates_are_fine;
             let summary = format!("{plan:?}");
             world.note(|| summary);

@@ -134,6 +134,22 @@ impl Server {
         self.scripts.clear();
     }
 
+    /// It has no locks to forget yet.
+    pub(crate) fn bootstrap(&mut self) {
+        let key = std::sync::Arc::from(GUARD);
+        let quarantine = lock_core::Ttl::MIN;
+        let bootstrap = Operation::Bootstrap { key, quarantine };
+        let at = self.clock.at(Duration::ZERO);
+        // An operation that cannot fail.
+        self.keyspace.run(&bootstrap, at).ok();
+        self.synced.0 = self.keyspace.clone();
+    }
+
+    /// Its next run begins, with the keys that it has.
+    pub(crate) fn restart(&mut self) {
+        self.keyspace.restart();
+    }
+
     /// Loses all keys.
     pub(crate) fn forget_keys(&mut self) {
         self.keyspace.forget();
@@ -161,7 +177,9 @@ impl Server {
         if now >= self.touched_at + FSYNC_EVERY {
             return;
         }
-        (self.keyspace, self.facts) = self.synced.clone();
+        let mut old = self.synced.clone();
+        old.0.follow(&self.keyspace);
+        (self.keyspace, self.facts) = old;
         self.facts.excuse_all();
     }
 
@@ -177,7 +195,7 @@ impl Server {
         let at = self.clock.at(now);
         let keys = self.keyspace.keys(at);
         keys.into_iter()
-            .filter(|key| !is_counter(key))
+            .filter(|key| !is_counter(key) && key != GUARD)
             .map(|key| {
                 let pttl = u64::try_from(self.keyspace.pttl(&key, at)).unwrap_or(u64::MAX >> 24);
                 let ends = self.clock.true_at(at + Duration::from_millis(pttl));
@@ -209,6 +227,9 @@ impl Server {
         })
     }
 }
+
+/// The key of the restart guard.
+const GUARD: &[u8] = b":restart-guard";
 
 fn is_counter(key: &[u8]) -> bool {
     key.ends_with(b":fencing-counter")

@@ -10,6 +10,7 @@ use super::chance::Chance;
 use super::clock::Clock;
 use super::coverage::Mark;
 use super::facts::Effect;
+use super::fault::FaultKind;
 use super::fences::Registers;
 use super::hash::EventHash;
 use super::ledger::{DataLoss, Ledger};
@@ -75,6 +76,8 @@ pub(crate) struct World {
     pub(crate) is_pairing: bool,
     /// How many servers must agree.
     pub(crate) quorum: usize,
+    /// Locks have a restart guard.
+    pub(crate) has_guard: bool,
     /// How far a client's wall clock may be off.
     pub(crate) skew: Duration,
     /// The moment at which all faults end.
@@ -109,6 +112,7 @@ impl World {
             quiet_for: Duration::ZERO,
             is_pairing: false,
             quorum: 0,
+            has_guard: false,
             skew: Duration::ZERO,
             faults_end: Duration::MAX,
             has_ended: false,
@@ -238,9 +242,14 @@ impl World {
     }
 
     /// Records that a server lost keys, or ended them early: it counts against the fault budget.
-    pub(crate) fn forgets(&mut self, server: ServerId) {
-        let at = self.now;
-        self.ledger.data_losses.push(DataLoss { at, server });
+    pub(crate) fn forgets(&mut self, server: ServerId, by: FaultKind) {
+        let (at, is_guarded) = (self.now, self.has_guard && by.is_guarded());
+        let loss = DataLoss {
+            at,
+            server,
+            is_guarded,
+        };
+        self.ledger.data_losses.push(loss);
     }
 
     pub(crate) fn endpoint_id(&self, client: ClientId, server: ServerId) -> EndpointId {

@@ -85,6 +85,11 @@ impl Keyspace {
         format!("{:040x}", self.run)
     }
 
+    /// These keys are from an earlier time of that server, whose runs have gone on.
+    pub(crate) fn follow(&mut self, newest: &Self) {
+        self.run = newest.run;
+    }
+
     /// The server starts anew, with the keys that it has.
     pub(crate) fn restart(&mut self) {
         self.run += 1;

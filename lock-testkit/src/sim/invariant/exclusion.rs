@@ -13,7 +13,8 @@ impl Invariant for Exclusion {
 
     fn about(&self) -> &'static str {
         "no two holders believe in one lock at the same true time, unless clocks were out of \
-         bounds or more nodes forgot meanwhile than two quorums share, less one"
+         bounds or more nodes forgot meanwhile than two quorums share, less one; under a restart \
+         guard, nodes that restarted, were flushed or failed over do not count"
     }
 
     fn judge(&self, plan: &Plan, ledger: &Ledger, violations: &mut Vec<Violation>) {
@@ -44,7 +45,7 @@ impl Invariant for Exclusion {
 /// Returns how many nodes forgot keys since any key of the two was set. A client that acquires
 /// several locks one by one has the first of them long before all.
 fn forgetful(ledger: &Ledger, earlier: &Hold, later: &Hold) -> usize {
-    ledger.forgetful(earlier.asked_at.min(later.asked_at), later.acquired_at)
+    ledger.unguarded(earlier.asked_at.min(later.asked_at), later.acquired_at)
 }
 
 fn is_excused(plan: &Plan, ledger: &Ledger, forgetful: usize) -> bool {
