@@ -95,8 +95,7 @@ fn refuse<T>(order: &OrderId, error: &WithLockError<T>) -> Response {
 /// Whether this instance can take locks, for a load balancer (readiness). It names no node and no
 /// error. It is not for what restarts processes (liveness): that would not mend a server of Redis.
 async fn health(State(app): State<App>) -> Response {
-    let seen = app.locks.inspect("health").await;
-    if seen.is_ok_and(|seen| seen.is_locked().is_some()) {
+    if app.locks.check().await.is_available() {
         Json(json!({ "locks": "ok" })).into_response()
     } else {
         let body = Json(json!({ "locks": "unavailable" }));

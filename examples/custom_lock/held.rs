@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures::channel::oneshot;
 use lock_core::custom::HeldLock;
 use lock_core::runtime::{BoxFuture, Runtime, ThreadRuntime};
-use lock_core::{ExtendError, Loss, ReleaseError, Ttl, Votes};
+use lock_core::{ExtendError, FencingToken, Loss, ReleaseError, Ttl, Votes};
 
 use crate::file_lock::{open, reports};
 use crate::lease::{Lease, LeaseFile, now};
@@ -157,6 +157,11 @@ impl HeldLock for HeldFile {
 
     fn token(&self) -> &str {
         &self.token
+    }
+
+    /// `custom::validate` has refused requests for one.
+    fn fencing_token(&self) -> Option<FencingToken> {
+        None
     }
 
     fn remaining(&self) -> Duration {

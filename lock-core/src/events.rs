@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::display::Name;
 use crate::error::{AcquireError, Loss};
+use crate::fencing::FencingToken;
 use crate::held::Votes;
 use crate::node::{NodeError, Token};
 use crate::observer::{
@@ -57,6 +58,7 @@ impl Events {
         attempts: u32,
         waited: Duration,
         votes: Votes,
+        fencing_token: Option<FencingToken>,
     ) {
         tracing::debug!(
             target: "lock_core",
@@ -66,6 +68,7 @@ impl Events {
             waited_us = micros(waited),
             granted = votes.granted,
             nodes = votes.nodes,
+            fencing_token = fencing_token.map(FencingToken::get),
             "acquired"
         );
         self.tell(|observer| {
@@ -75,6 +78,7 @@ impl Events {
                 waited,
                 attempts,
                 votes,
+                fencing_token,
             });
         });
     }

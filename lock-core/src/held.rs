@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::fencing::FencingToken;
 use crate::lease::Lease;
 use crate::observer::LockId;
 use crate::runtime::BoxFuture;
@@ -42,6 +43,8 @@ pub struct HeldReport {
     pub votes: Votes,
     /// Who holds it, in the words that others see: [`RedlockBuilder::owner`](crate::RedlockBuilder::owner).
     pub owner: Option<String>,
+    /// Its fencing token, if it has one.
+    pub fencing_token: Option<FencingToken>,
     /// Names the acquisition in logs and events.
     pub lock: LockId,
     /// Whether it is extended automatically.
@@ -58,6 +61,10 @@ pub trait HeldLock: Debug + Send + Sync + 'static {
 
     /// See [`LockGuard::token`](crate::LockGuard::token) and rule L12.
     fn token(&self) -> &str;
+
+    /// See [`LockGuard::fencing_token`](crate::LockGuard::fencing_token). A lock without fencing tokens
+    /// answers `None`, and refuses requests for one: [`custom::validate`](crate::custom::validate) does.
+    fn fencing_token(&self) -> Option<FencingToken>;
 
     /// See [`LockGuard::remaining`](crate::LockGuard::remaining). Must be judged by a local monotonic clock, without IO, and be
     /// zero from the end of the ttl on (L8) and from the first call of release on (L10).

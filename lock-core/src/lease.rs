@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::display::Names;
+use crate::fencing::FencingToken;
 
 /// A held lock as data, with which another task or process can go on; from
 /// [`LockGuard::into_lease`](crate::LockGuard::into_lease).
@@ -41,6 +42,7 @@ pub struct Lease {
     ttl: Duration,
     remaining: Duration,
     hold: Duration,
+    fencing_token: Option<FencingToken>,
 }
 
 impl Lease {
@@ -56,6 +58,7 @@ impl Lease {
             ttl,
             remaining,
             hold: Duration::ZERO,
+            fencing_token: None,
         }
     }
 
@@ -64,6 +67,13 @@ impl Lease {
     #[must_use]
     pub fn with_hold_at_least(mut self, hold: Duration) -> Self {
         self.hold = hold;
+        self
+    }
+
+    /// Returns the lease of a lock with this fencing token, if it has one. For authors of locks.
+    #[must_use]
+    pub fn with_fencing_token(mut self, token: Option<FencingToken>) -> Self {
+        self.fencing_token = token;
         self
     }
 
@@ -119,6 +129,12 @@ impl Lease {
     pub fn hold_at_least(&self) -> Duration {
         self.hold
     }
+
+    /// The fencing token of the lock, if it has one. The guard of whoever resumes the lease has it too.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.fencing_token
+    }
 }
 
 /// Without the token, by which anybody could release the lock.
@@ -150,7 +166,11 @@ impl fmt::Display for Lease {
             [self.ttl, self.remaining, self.hold].map(|time| time.as_nanos());
         let tokens = self.tokens.iter().map(|token| escaped(token));
         let tokens = tokens.collect::<Vec<_>>().join(",");
-        write!(f, ":{tokens}:{ttl}:{remaining}:{hold}")
+        write!(f, ":{tokens}:{ttl}:{remaining}:{hold}")?;
+        match self.fencing_token {
+            Some(token) => write!(f, ":{token}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -199,6 +219,8 @@ impl FromStr for Lease {
         if is_old {
             next("the nodes")?;
         }
+        let fencing_token = parts.next().map(str::parse).transpose();
+        let fencing_token = fencing_token.map_err(|_| malformed("the fencing token"))?;
         if parts.next().is_some() {
             return Err(malformed("the end"));
         }
@@ -208,6 +230,7 @@ impl FromStr for Lease {
             ttl,
             remaining,
             hold,
+            fencing_token: fencing_token.map(FencingToken::new),
         })
     }
 }
@@ -284,7 +307,9 @@ mod tests {
         let of = |resources| Lease::new(resources, "", Duration::ZERO, Duration::ZERO);
         let several = of(vec![b"a".to_vec(), b",:".to_vec(), Vec::new()]);
         let noted = lease().or_by("id web-1: 100 %,\u{e9}", 8);
-        for lease in [lease(), several, of(vec![Vec::new()]), noted] {
+        let fenced = lease().with_fencing_token(Some(FencingToken::MAX));
+        assert_eq!(fenced.fencing_token(), Some(FencingToken::MAX));
+        for lease in [lease(), several, of(vec![Vec::new()]), noted, fenced] {
             assert_eq!(lease.to_string().parse::<Lease>(), Ok(lease));
         }
     }
@@ -305,6 +330,10 @@ mod tests {
         );
         assert_eq!(
             error(&format!("{text}:more")),
+            "malformed lease: the fencing token is malformed"
+        );
+        assert_eq!(
+            error(&format!("{text}:7:more")),
             "malformed lease: the end is malformed"
         );
         assert_eq!(

@@ -39,7 +39,8 @@
 //!   [`LockRequest`] or a name, to get a [`LockGuard`].
 //! - [`Redlock`] is the algorithm, with its [builder](RedlockBuilder).
 //! - [`tick`] has jobs that run once per tick of a schedule, on one of several instances.
-//! - [`observer`] has what a program can hear of its locks and nodes, for metrics.
+//! - [`observer`] has what a program can hear of its locks and nodes, for metrics, and [`check`] what the nodes say
+//!   when they are asked, for readiness probes.
 //! - [`backend`] and [`node`] are for backend authors, [`custom`] for authors of locks of another kind,
 //!   [`runtime`] for custom executors.
 //!
@@ -63,7 +64,7 @@
 //! | warn | `tick not run`, by [`run_forever`](tick::TickJob::run_forever): an outage, too late, or beside another run | `job`, `tick`, `reason` |
 //! | warn | `job failed`, `job panicked` | `job`, `tick`, `took_us`, `error`, `panic` |
 //! | debug | `tick run`, `tick claimed elsewhere` | `job`, `tick`, `took_us` |
-//! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes` |
+//! | debug | `acquired` * | `resource`, `lock`, `attempts`, `waited_us`, `granted`, `nodes`, `fencing_token` |
 //! | debug | `contended` *, `not acquired` * | `resource`, `attempts`, `waited_us`, `error` |
 //! | debug | `extended` *, `not extended` *, by a guard or automatically | `resource`, `lock`, `remaining_us`, `error` |
 //! | debug | `extended together`: one round of automatic extensions | `locks`, `extended`, `took_us` |
@@ -85,7 +86,7 @@
 //!   does that work under any executor.
 //! - `cron`: ticks of cron expressions with time zones (`TickJob::cron`), by the crates `croner` and
 //!   `chrono-tz`. Off by default.
-//! - `serde`: serde can write and read a [`Lease`]. Off by default.
+//! - `serde`: serde can write and read a [`Lease`] and a [`FencingToken`]. Off by default.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -105,10 +106,12 @@ macro_rules! mutant {
 }
 
 pub mod backend;
+pub mod check;
 pub mod custom;
 mod display;
 mod error;
 mod events;
+mod fencing;
 mod guard;
 mod held;
 mod inspection;
@@ -131,10 +134,11 @@ pub mod tick;
 mod ttl;
 
 pub use error::{
-    AcquireError, BuildError, Contended, ExtendError, FlushError, ForceReleaseError, InvalidInput,
-    Loss, NodeReport, NodeReports, NodeVote, ReleaseError, ResumeError, ShutdownError, TooSlow,
-    Unavailable, WithLockError,
+    AcquireError, BootstrapError, BuildError, Contended, ExtendError, FlushError,
+    ForceReleaseError, InvalidInput, Loss, NodeReport, NodeReports, NodeVote, ReleaseError,
+    ResumeError, ShutdownError, TooSlow, Unavailable, WithLockError,
 };
+pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use held::{HeldReport, Votes};
 pub use inspection::{Inspection, ListedLock, Listing, LockKey, NodeInspection};
@@ -142,7 +146,7 @@ pub use lease::{Lease, ParseLeaseError};
 pub use lock::{DistributedLock, DistributedLockExt};
 pub use node::{Command, NodeError, RedisNode, Reply, Token};
 pub use observer::Observer;
-pub use redlock::{Redlock, RedlockBuilder};
+pub use redlock::{Redlock, RedlockBuilder, RestartGuard};
 pub use request::LockRequest;
 pub use retry::{Jitter, RetryPolicy};
 pub use runtime::Runtime;

@@ -75,7 +75,8 @@ use crate::scope;
 ///   never touches a successor's lock. From the call on the guard is not valid.
 /// - **L11** Dropping a guard releases the lock, on any thread, inside a runtime or not, during
 ///   a panic too, and does no harm after the runtime has ended.
-/// - **L12** Each acquisition has a token of its own.
+/// - **L12** Each acquisition has a token of its own. One that asks for a fencing token has a larger one than
+///   all before it, or is refused with [`InvalidInput::FencingUnsupported`](crate::InvalidInput).
 /// - **L13** With `hold_at_least` the lock stays taken for that long, released or not, and is free
 ///   afterwards.
 /// - **L14** A lock over several nodes is not disturbed by a minority of nodes, however they fail.

@@ -28,6 +28,10 @@ mutants! {
     ElapsedNotSubtracted = "elapsed-not-subtracted";
     /// An extended lock is valid from the moment of its last vote on.
     ExtendFromReplies = "extend-from-replies";
+    /// A quarantine is as long as the longest lock, whatever clocks do meanwhile.
+    QuarantineWithoutSkew = "quarantine-without-skew";
+    /// A node that may have forgotten locks grants them at once.
+    NoGuard = "no-guard";
     /// Clocks are taken to run alike.
     NoDrift = "no-drift";
     /// All attempts of a call have one token.
@@ -125,6 +129,12 @@ mutants! {
     WaitingCallsSentLate = "waiting-calls-sent-late";
     /// A connection that stood still writes what waited for it, however late.
     StalledDriversWrite = "stalled-drivers-write";
+    /// The largest number that was granted is the fencing token at once.
+    NotConfirmed = "not-confirmed";
+    /// A node confirms a fencing token though the lock has ended there.
+    ConfirmedWithoutLock = "confirmed-without-lock";
+    /// A node answers its own token with the number of its counter, whoever raised that.
+    GrantedWithoutIdentity = "granted-without-identity";
 }
 
 /// The number of the active mutant plus one.

@@ -43,6 +43,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
 use crate::error::{AcquireError, Loss};
+use crate::fencing::FencingToken;
 use crate::held::Votes;
 use crate::node::{NodeError, Token};
 
@@ -136,6 +137,8 @@ pub struct Acquired<'a> {
     pub attempts: u32,
     /// How many nodes had granted the lock by then.
     pub votes: Votes,
+    /// Its fencing token, if it has one.
+    pub fencing_token: Option<FencingToken>,
 }
 
 /// See [`Observer::not_acquired`].

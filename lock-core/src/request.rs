@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::display::{Name, Names};
 use crate::error::InvalidInput;
+use crate::fencing::FencingToken;
 use crate::retry::RetryPolicy;
 use crate::ttl::Ttl;
 
@@ -66,6 +67,10 @@ pub struct RequestOptions {
     pub extend_interval: Option<Duration>,
     /// See [`LockRequest::max_hold`].
     pub max_hold: Option<Duration>,
+    /// See [`LockRequest::fencing`].
+    pub fencing: Option<bool>,
+    /// See [`LockRequest::fencing_floor`].
+    pub fencing_floor: Option<FencingToken>,
 }
 
 /// How long an acquire may wait.
@@ -242,6 +247,25 @@ impl LockRequest {
         self
     }
 
+    /// Gives the lock a [`FencingToken`], by which what it protects can refuse a holder whose time is over.
+    /// Such a lock keeps a counter beside its key on each node. Several resources have one token together,
+    /// and all their keys must go in one command: on nodes of a cluster they must share a slot.
+    /// Defaults to the lock's default: off.
+    #[must_use]
+    pub fn fencing(mut self, fencing: bool) -> Self {
+        self.options.fencing = Some(fencing);
+        self
+    }
+
+    /// Asks for a [`FencingToken`] above this one, at most [`FencingToken::MAX_FLOOR`]. A store that
+    /// remembers the largest token it has seen can so repair counters that were lost, together with the
+    /// clocks that should have made up for it. It switches [`fencing`](Self::fencing) on. Defaults to none.
+    #[must_use]
+    pub fn fencing_floor(mut self, floor: FencingToken) -> Self {
+        self.options.fencing_floor = Some(floor);
+        self.fencing(true)
+    }
+
     /// The resource's bytes; those of the first resource, if there are several.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
@@ -291,7 +315,11 @@ impl LockRequest {
         if hold > ttl.as_duration() {
             return Err(InvalidInput::HoldAboveTtl { hold, ttl: given });
         }
-        Ok(ttl)
+        let (floor, max) = (self.options.fencing_floor, FencingToken::MAX_FLOOR);
+        match floor.filter(|floor| *floor > max) {
+            Some(floor) => Err(InvalidInput::FencingFloor { floor, max }),
+            None => Ok(ttl),
+        }
     }
 
     fn check_resources(&self) -> Result<(), InvalidInput> {

@@ -9,14 +9,34 @@ macro_rules! script {
     };
 }
 
+/// The same behind the restart guard.
+macro_rules! guarded {
+    ($name:literal) => {
+        Script::new(
+            concat!($name, "_guarded"),
+            concat!(
+                include_str!("scripts/guard.lua"),
+                include_str!(concat!("scripts/", $name, ".lua"))
+            ),
+        )
+    };
+}
+
 pub(crate) static ACQUIRE: Script = script!("acquire");
 pub(crate) static EXTEND: Script = script!("extend");
 pub(crate) static EXCHANGE: Script = script!("exchange");
 pub(crate) static RELEASE: Script = script!("release");
 pub(crate) static ACQUIRE_ALL: Script = script!("acquire_all");
+pub(crate) static ACQUIRE_FENCED: Script = script!("acquire_fenced");
+pub(crate) static CONFIRM: Script = script!("confirm");
 pub(crate) static RELEASE_ALL: Script = script!("release_all");
 pub(crate) static INSPECT: Script = script!("inspect");
 pub(crate) static REMOVE: Script = script!("remove");
+pub(crate) static DESCRIBE: Script = script!("describe");
+pub(crate) static BOOTSTRAP: Script = script!("bootstrap");
+pub(crate) static ACQUIRE_GUARDED: Script = guarded!("acquire");
+pub(crate) static ACQUIRE_ALL_GUARDED: Script = guarded!("acquire_all");
+pub(crate) static ACQUIRE_FENCED_GUARDED: Script = guarded!("acquire_fenced");
 
 /// A script and its SHA-1 digest, by which servers know it.
 #[derive(Debug)]

@@ -19,6 +19,9 @@ impl Ttl {
     /// longer one overflows in servers.
     pub const MAX: Self = Self(365 * 24 * 60 * 60 * 1000);
 
+    /// 5 s.
+    pub(crate) const FIVE_SECONDS: Self = Self(5000);
+
     /// Makes a ttl of a duration between [`Ttl::MIN`] and [`Ttl::MAX`]; fractions of a millisecond are
     /// cut off.
     ///

@@ -1,7 +1,7 @@
 //! For authors of locks: the parts that a [`DistributedLock`](crate::DistributedLock) is made of.
 //! Applications do not need them.
 //!
-//! - [`validate`] checks a request, and [`LockRequest::options`] shows what it sets.
+//! - [`validate`], or [`validate_fenced`], checks a request, and [`LockRequest::options`] shows what it sets.
 //! - [`guard`] makes a [`LockGuard`] of a held lock, which is any [`HeldLock`];
 //!   [`guard_with_auto_extend`] also extends the lock in the background.
 //! - [`one_by_one`] and [`join`] serve requests for several resources with a lock that takes one at a
@@ -24,6 +24,8 @@ pub use crate::held::HeldLock;
 pub use crate::request::{MaxWait, RequestOptions};
 
 use crate::error::InvalidInput;
+#[cfg(doc)]
+use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::request::LockRequest;
@@ -41,8 +43,23 @@ pub fn guard(held: impl HeldLock) -> LockGuard {
 /// # Errors
 ///
 /// No resource or more than 100 of them, one of them twice, an empty one or one of more than 64
-/// KiB, a ttl below 1 ms or above 365 days, `hold_at_least` above the ttl.
+/// KiB, a ttl below 1 ms or above 365 days, `hold_at_least` above the ttl. And
+/// [`InvalidInput::FencingUnsupported`] if it asks for a fencing token: a lock that has them calls
+/// [`validate_fenced`] instead.
 pub fn validate(request: &LockRequest, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
+    match request.options().fencing {
+        Some(true) => Err(InvalidInput::FencingUnsupported),
+        _ => validate_fenced(request, default_ttl),
+    }
+}
+
+/// The same for a lock that has fencing tokens: one whose [`HeldLock::fencing_token`] grows with every
+/// acquisition of a resource, if the request asks for that.
+///
+/// # Errors
+///
+/// Those of [`validate`] but the last one; a floor above [`FencingToken::MAX_FLOOR`].
+pub fn validate_fenced(request: &LockRequest, default_ttl: Duration) -> Result<Ttl, InvalidInput> {
     request.validate(default_ttl)
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::display::{Ms, Name};
+use crate::fencing::FencingToken;
 
 /// A value that cannot work, with the limit that it breaks. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +34,20 @@ pub enum InvalidInput {
         /// How long a node may take to answer.
         node_timeout: Duration,
     },
+    /// The ttl is longer than nodes that may have forgotten a lock wait for its end.
+    #[error("ttl {} is above the max_ttl of the restart guard, {}", Ms(*ttl), Ms(*max))]
+    TtlAboveGuard {
+        /// The ttl given.
+        ttl: Duration,
+        /// The `max_ttl` of the guard.
+        max: Duration,
+    },
+    /// The nodes do not take the keys of the lock and of the restart guard in one command. This alone may be found out
+    /// after something was sent, since only the nodes know.
+    #[error(
+        "the restart guard does not work on nodes of a cluster, which do not take its key together with that of a lock"
+    )]
+    GuardApart,
     /// `hold_at_least` is longer than the key lives.
     #[error("hold_at_least {} is above the ttl of {}", Ms(*hold), Ms(*ttl))]
     HoldAboveTtl {
@@ -80,6 +95,35 @@ pub enum InvalidInput {
         len: usize,
         /// The longest key.
         max: usize,
+    },
+    /// The key of a lock would end as those of fencing counters do.
+    #[error("resource \"{resource}\" ends with the reserved suffix \"{suffix}\"")]
+    ReservedSuffix {
+        /// The resource, as text that may be cut.
+        resource: String,
+        /// What no resource may end with.
+        suffix: &'static str,
+    },
+    /// The floor leaves too little room for tokens above it.
+    #[error("fencing floor {floor} is above the maximum of {max}")]
+    FencingFloor {
+        /// The floor given.
+        floor: FencingToken,
+        /// The largest one.
+        max: FencingToken,
+    },
+    /// The request asks for a fencing token, and this lock has none.
+    #[error("fencing was asked for, but this lock has no fencing tokens")]
+    FencingUnsupported,
+    /// The request asks for a fencing token, and the nodes do not take all of its keys in one command. This
+    /// alone may be found out after something was sent, since only the nodes know.
+    #[error(
+        "fencing was asked for, but the nodes do not take the keys of the lock and of its fencing counter in one \
+         command ({keys} keys in all): on a cluster they must share a slot"
+    )]
+    FencingApart {
+        /// How many keys that would be: two for each resource.
+        keys: usize,
     },
 }
 
@@ -134,6 +178,30 @@ pub enum BuildError {
         /// The setting's name.
         setting: &'static str,
     },
+    /// Fencing counters would be forgotten too soon, or never.
+    #[error(
+        "fencing_retention {} is outside {}..={}",
+        Ms(*retention), Ms(*min), Ms(*max)
+    )]
+    FencingRetention {
+        /// The retention given.
+        retention: Duration,
+        /// The shortest one: the ttl.
+        min: Duration,
+        /// The longest one: 365 days.
+        max: Duration,
+    },
+    /// A node that may have forgotten locks would grant none for too long.
+    #[error("the restart guard asks for a quarantine of {}, above the maximum of {}", Ms(*quarantine), Ms(*max))]
+    Quarantine {
+        /// The quarantine that the guard asks for.
+        quarantine: Duration,
+        /// The longest one: 365 days.
+        max: Duration,
+    },
+    /// A restart guard has a key of its own, which goes with each acquire.
+    #[error("a restart guard cannot be used with one_key_per_command")]
+    GuardApart,
     /// A default for requests cannot work with any request.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),

@@ -10,6 +10,6 @@ mod scope;
 pub use acquire::{AcquireError, Contended, TooSlow, Unavailable};
 pub use hold::{ExtendError, Loss, ReleaseError};
 pub use invalid::{BuildError, InvalidInput};
-pub use redlock::{FlushError, ForceReleaseError, ResumeError, ShutdownError};
+pub use redlock::{BootstrapError, FlushError, ForceReleaseError, ResumeError, ShutdownError};
 pub use report::{NodeReport, NodeReports, NodeVote};
 pub use scope::WithLockError;

@@ -54,6 +54,21 @@ pub enum ForceReleaseError {
     },
 }
 
+/// Why nodes have perhaps no restart guard yet.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// The lock was built without a restart guard. Nothing was sent.
+    #[error("the lock has no restart guard: RedlockBuilder::restart_guard")]
+    NoGuard,
+    /// Some node has not answered, so that it may have no guard.
+    #[error("not all nodes have a restart guard: {nodes}")]
+    Unavailable {
+        /// The answers of all nodes.
+        nodes: NodeReports,
+    },
+}
+
 /// Releases that were not answered while they were waited for. They go on in the background.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{unreleased} locks were not released at all nodes within {}", Ms(*within))]

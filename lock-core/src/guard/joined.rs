@@ -7,6 +7,7 @@ use futures::future::{join_all, pending, select_all};
 
 use super::LockGuard;
 use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::fencing::FencingToken;
 use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
@@ -14,7 +15,7 @@ use crate::runtime::BoxFuture;
 /// Joins several guards into one, for a lock that takes several resources one after the other.
 ///
 /// The guard is valid while all of them are, and lost when one of them is. It shows the resource and
-/// the token of the first.
+/// the token of the first, and has no fencing token.
 pub fn join(guards: Vec<LockGuard>) -> LockGuard {
     LockGuard::new(Joined { guards })
 }
@@ -33,6 +34,11 @@ impl HeldLock for Joined {
 
     fn token(&self) -> &str {
         self.guards.first().map_or("", LockGuard::token)
+    }
+
+    /// Each has one of its own, and no single number stands for all.
+    fn fencing_token(&self) -> Option<FencingToken> {
+        None
     }
 
     fn remaining(&self) -> Duration {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::display::Name;
 use crate::error::{ExtendError, Loss, ReleaseError};
+use crate::fencing::FencingToken;
 use crate::held::{HeldLock, Votes};
 use crate::lease::Lease;
 use crate::runtime::BoxFuture;
@@ -98,6 +99,15 @@ impl LockGuard {
     #[must_use]
     pub fn token(&self) -> &str {
         self.held.token()
+    }
+
+    /// The number of this acquisition, for what the lock protects to compare: see [`FencingToken`]. It stays
+    /// the same when the lock is extended.
+    ///
+    /// `None` unless [`fencing`](crate::LockRequest::fencing) was asked for.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.held.fencing_token()
     }
 
     /// Returns for how long the lock can still be relied on: zero once it is lost or released.

@@ -87,22 +87,59 @@ impl Command {
     pub fn args(&self) -> Vec<Cow<'_, [u8]>> {
         let operation = self.operation();
         let mut args = match operation {
-            Operation::Acquire { keys, .. }
-            | Operation::Exchange { keys, .. }
-            | Operation::Release { keys, .. } => self.name_and_keys(keys.as_slice().iter()),
-            Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
-            Operation::Inspect { key } | Operation::Remove { key } => {
-                self.name_and_keys(slice::from_ref(key).iter())
+            Operation::Acquire {
+                keys, fence, guard, ..
+            } => {
+                let counters = fence.as_ref().map_or(&[][..], |fence| &fence.counters);
+                let guard = guard.as_ref().map(|guard| &guard.key);
+                self.name_and_keys(keys.as_slice().iter().chain(counters).chain(guard))
             }
+            Operation::Confirm { keys, fence, .. } => {
+                self.name_and_keys(keys.as_slice().iter().chain(&*fence.counters))
+            }
+            Operation::Exchange { keys, .. } | Operation::Release { keys, .. } => {
+                self.name_and_keys(keys.as_slice())
+            }
+            Operation::Extend { entries } => self.name_and_keys(entries.iter().map(|it| &it.key)),
+            Operation::Bootstrap { key, .. }
+            | Operation::Inspect { key }
+            | Operation::Remove { key } => self.name_and_keys(slice::from_ref(key)),
             Operation::Scan { prefix, cursor } => return scan(prefix, *cursor),
+            Operation::Describe => self.name_and_keys([]),
         };
         match operation {
-            Operation::Acquire { token, ttl, .. } => {
+            Operation::Acquire {
+                token,
+                ttl,
+                fence,
+                guard,
+                ..
+            } => {
                 args.push(word(token.as_bytes()));
                 if operation.script().is_none() {
                     args.extend([word("NX"), word("PX")]);
                 }
                 args.push(number(ttl.as_millis()));
+                if let Some(fence) = fence {
+                    args.push(number(fence.above.get().saturating_add(1)));
+                    args.push(number(fence.retention.as_millis()));
+                }
+                if let Some(guard) = guard {
+                    args.push(number(guard.quarantine.as_millis()));
+                }
+            }
+            Operation::Bootstrap { quarantine, .. } => args.push(number(quarantine.as_millis())),
+            Operation::Confirm {
+                token,
+                fence,
+                granted,
+                raised,
+                ..
+            } => {
+                args.push(word(token.as_bytes()));
+                args.push(number(granted.get()));
+                args.push(number(raised.get()));
+                args.push(number(fence.retention.as_millis()));
             }
             Operation::Extend { entries } => {
                 for entry in entries.iter() {
@@ -121,7 +158,10 @@ impl Command {
                     args.push(number(whole_millis(*keep)));
                 }
             }
-            Operation::Inspect { .. } | Operation::Remove { .. } | Operation::Scan { .. } => {}
+            Operation::Inspect { .. }
+            | Operation::Remove { .. }
+            | Operation::Scan { .. }
+            | Operation::Describe => {}
         }
         args
     }
@@ -129,9 +169,11 @@ impl Command {
     /// Returns the words that come first: those of the script, or `SET`, and the keys.
     fn name_and_keys<'a>(
         &'a self,
-        keys: impl ExactSizeIterator<Item = &'a Arc<[u8]>>,
+        keys: impl IntoIterator<Item = &'a Arc<[u8]>, IntoIter: Clone>,
     ) -> Vec<Cow<'a, [u8]>> {
-        let mut args = Vec::with_capacity(3 + 3 * keys.len());
+        let keys = keys.into_iter();
+        let count = keys.clone().count();
+        let mut args = Vec::with_capacity(3 + 3 * count);
         match self.operation().script() {
             None => args.push(word("SET")),
             Some(script) => {
@@ -139,7 +181,7 @@ impl Command {
                     true => [word("EVAL"), word(script.source)],
                     false => [word("EVALSHA"), word(script.digest())],
                 });
-                args.push(match keys.len() {
+                args.push(match count {
                     1 => word("1"),
                     count => number(count as u64),
                 });

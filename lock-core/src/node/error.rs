@@ -155,15 +155,26 @@ impl NodeError {
 
     /// Returns whether the server refuses all locks, whatever their keys, until somebody sees to it.
     pub(crate) fn is_out_of_service(&self) -> bool {
-        const CODES: [&str; 6] = [
+        const CODES: [&str; 7] = [
             "CLUSTERDOWN",
             "MISCONF",
             "NOAUTH",
             "NOREPLICAS",
             "OOM",
+            "QUARANTINE",
             "WRONGPASS",
         ];
         self.is_wrong_server() || self.code().is_some_and(|code| CODES.contains(&code))
+    }
+
+    /// Returns whether the server grants no lock since it may have forgotten some. Nothing was set.
+    pub(crate) fn is_quarantine(&self) -> bool {
+        self.code() == Some("QUARANTINE")
+    }
+
+    /// Returns whether the server refuses only what sets a key, for now.
+    pub(crate) fn refuses_new_keys(&self) -> bool {
+        self.is_quarantine() || self.code() == Some("OOM")
     }
 
     /// Returns whether the server may have refused the command for one of its keys alone: for lack of
@@ -179,7 +190,7 @@ impl NodeError {
 }
 
 /// The codes that are found behind an `ERR` too, as a proxy writes them.
-const CODES: [&str; 16] = [
+const CODES: [&str; 17] = [
     "ASK",
     "BUSY",
     "CLUSTERDOWN",
@@ -193,6 +204,7 @@ const CODES: [&str; 16] = [
     "NOREPLICAS",
     "NOSCRIPT",
     "OOM",
+    "QUARANTINE",
     "READONLY",
     "TRYAGAIN",
     "WRONGPASS",

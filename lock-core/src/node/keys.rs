@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ExtendEntry, Operation, Token};
+use super::{ExtendEntry, Fence, Operation, Token};
 use crate::ttl::Ttl;
 
 /// The keys of one lock: one for each resource that it stands for, so nearly always a single one.
@@ -59,6 +59,20 @@ impl Keys {
             token,
             ttl,
             report_holder,
+            fence: None,
+            guard: None,
+        }
+    }
+
+    /// Sets the keys and raises their counters.
+    pub(crate) fn acquire_fenced(&self, token: Token, ttl: Ttl, fence: Fence) -> Operation {
+        Operation::Acquire {
+            keys: self.clone(),
+            token,
+            ttl,
+            report_holder: true,
+            fence: Some(fence),
+            guard: None,
         }
     }
 

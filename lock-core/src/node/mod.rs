@@ -20,7 +20,7 @@ use crate::runtime::BoxFuture;
 pub use command::Command;
 pub use error::{NodeError, NodeErrorKind};
 pub use keys::Keys;
-pub use operation::{ExtendEntry, Operation};
+pub use operation::{ExtendEntry, Fence, Guard, Operation};
 pub use reply::Reply;
 #[cfg(test)]
 pub(crate) use reply::any_reply;

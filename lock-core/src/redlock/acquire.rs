@@ -11,6 +11,7 @@ use tracing::{Instrument, Level};
 
 use super::acquisition::Acquisition;
 use super::calls::{Call, Calls, Done, Probe, Purpose};
+use super::confirm::confirm;
 use super::engine::Engine;
 use super::fanout::{FanOut, Operation, Rest};
 use super::held::Held;
@@ -20,9 +21,9 @@ use super::protocol::{
 };
 use super::release::{add_releases, carry_out, settle};
 use super::settings::Plan;
-use super::{renew, several};
+use super::{fill, renew, several};
 use crate::display::Name;
-use crate::error::{AcquireError, Contended, TooSlow, Unavailable};
+use crate::error::{AcquireError, Contended, InvalidInput, TooSlow, Unavailable};
 use crate::held::HeldLock;
 use crate::node::{Command, Keys, NodeError, Operation as NodeOperation, Token};
 use crate::request::LockRequest;
@@ -116,6 +117,7 @@ impl<'a> Acquire<'a> {
                         retries.attempts(),
                         waited,
                         held.votes(),
+                        held.fencing_token(),
                     );
                     return Ok(held);
                 }
@@ -210,6 +212,7 @@ impl<'a> Acquire<'a> {
             if let Some(renewal) = self.plan.renewal {
                 renew::start(self.engine, &lock, renewal);
             }
+            fill::start(&lock);
             if mutant!(ShutdownForgetsAttempts) {
                 lock.register(&self.engine.registry);
             }
@@ -256,9 +259,8 @@ impl<'a> Acquire<'a> {
 
     fn error(&self, defeat: &Defeat, attempts: u32) -> AcquireError {
         let waited = self.runtime.now().saturating_sub(self.started);
-        let granted = |answer: &AcquireAnswer| *answer == AcquireAnswer::Granted;
         let nodes = &self.engine.nodes;
-        let nodes = nodes.reports(defeat.round.ballots(), granted);
+        let nodes = nodes.reports(defeat.round.ballots(), AcquireAnswer::is_granted);
         let longest = defeat.round.longest_holder();
         match &defeat.verdict {
             Verdict::TooLate | Verdict::Won => AcquireError::TooSlow(TooSlow {
@@ -281,6 +283,18 @@ impl<'a> Acquire<'a> {
                 nodes,
                 ..Contended::default()
             }),
+            Verdict::Unavailable { .. }
+                if self.engine.settings().guard.is_some()
+                    && nodes.errors().any(NodeError::is_cross_slot) =>
+            {
+                InvalidInput::GuardApart.into()
+            }
+            Verdict::Unavailable { .. }
+                if self.plan.fence.is_some() && nodes.errors().any(NodeError::is_cross_slot) =>
+            {
+                let keys = 2 * self.plan.keys.as_slice().len();
+                InvalidInput::FencingApart { keys }.into()
+            }
             Verdict::Unavailable { .. } => AcquireError::Unavailable(Unavailable {
                 waited,
                 attempts,
@@ -320,6 +334,9 @@ impl Acquiring {
         let anchor = needs_anchor.then(|| anchor(lock));
         let first = anchor.filter(|_| ask.anchor_first);
         let mut round = AcquireRound::new(lock.quorum(), first, ask.cut_at);
+        if lock.fence.is_some() {
+            round = round.with_fencing();
+        }
         // A timer may have fired late, so that the caller's deadline has passed already.
         round.handle_time(lock.started);
         Self {
@@ -344,7 +361,9 @@ impl Acquiring {
     /// nothing but a plain `SET` was sent, such a node is the same server as one that has granted it.
     fn inspect_refusals(&self, calls: &mut Calls) {
         let lock = &self.lock;
-        let Keys::One(key) = &lock.keys else { return };
+        let (Keys::One(key), None) = (&lock.keys, &lock.fence) else {
+            return;
+        };
         for node in self.round.refused().iter() {
             let key = Arc::clone(key);
             let command = Command::from(NodeOperation::Inspect { key });
@@ -386,7 +405,7 @@ impl Operation for Acquiring {
                 Admission::Probe => Some(Probe::new(&lock.nodes, node)),
                 Admission::Skip => {
                     let error = NodeError::not_sent("not asked: an earlier call has had no answer");
-                    self.round.handle_vote(node, Err(error));
+                    self.round.not_asked(node, error);
                     continue;
                 }
             };
@@ -403,14 +422,26 @@ impl Operation for Acquiring {
     }
 
     fn take(&mut self, done: Done, calls: &mut Calls) {
-        if done.purpose != Purpose::Acquire {
-            return settle(done, calls);
+        match done.purpose {
+            Purpose::Acquire => {}
+            Purpose::Confirm => {
+                let answer = done.confirmation();
+                return self.round.handle_confirmation(done.node, answer);
+            }
+            _ => return settle(done, calls),
         }
-        let vote = done.acquire_answer();
-        let now = || self.lock.runtime.now();
-        let follow = self.lock.ledger().acquire_answered(done.node, &vote, now);
-        carry_out(follow, &self.lock, done.node, calls);
-        self.round.handle_vote(done.node, vote);
+        let (lock, vote) = (&self.lock, done.acquire_answer());
+        let now = || lock.runtime.now();
+        let follow = lock.ledger().acquire_answered(done.node, &vote, now);
+        carry_out(follow, lock, done.node, calls);
+        let asks = |node| (now(), lock.within(node));
+        let to_confirm = self.round.handle_vote(done.node, vote, asks);
+        if let Some(token) = self.round.fencing_token() {
+            lock.fencing_token.get_or_init(|| token);
+        }
+        for (node, granted) in to_confirm {
+            confirm(lock, node, granted, calls);
+        }
     }
 
     fn pass_time(&mut self, now: Duration, _calls: &mut Calls) {
@@ -423,13 +454,22 @@ impl Operation for Acquiring {
         if !self.is_decided && !mutant!(NoCleanupAfterCancellation) {
             self.give_up(calls);
         }
-        Box::new(settle)
+        Box::new(|done, calls| {
+            let lock = done.lock.clone();
+            settle(done, calls);
+            // A node that was slow to answer may turn out not to have the key.
+            lock.iter().for_each(fill::start);
+        })
     }
 }
 
 fn command(lock: &Acquisition, reports_holder: bool) -> Command {
     let ttl = lock.timing.ttl;
-    Command::from(lock.keys.acquire(lock.token, ttl, reports_holder))
+    let operation = match &lock.fence {
+        Some(fence) => lock.keys.acquire_fenced(lock.token, ttl, fence.clone()),
+        None => lock.keys.acquire(lock.token, ttl, reports_holder),
+    };
+    Command::from(operation.guarded_by(lock.nodes.settings.guard.as_ref()))
 }
 
 /// The node that is asked first when votes are split: the next one when it is suspect.

@@ -15,8 +15,9 @@ use super::renewals::{Renewable, Renewals, Renewed};
 use super::settings::Plan;
 use crate::error::Loss;
 use crate::events::{Events, LockName};
+use crate::fencing::FencingToken;
 use crate::held::Votes;
-use crate::node::{Command, Keys, Token};
+use crate::node::{Command, Fence, Keys, Token};
 use crate::runtime::{Home, Runtime};
 use crate::sync::locked;
 use crate::ttl::Ttl;
@@ -34,6 +35,10 @@ pub(crate) struct Acquisition {
     /// What a key may hold instead, where the token was not exchanged yet: those of the lease.
     pub(crate) old: Vec<Token>,
     pub(crate) timing: Timing,
+    /// The counters, if it is to have a fencing token.
+    pub(crate) fence: Option<Fence>,
+    /// Its fencing token, once that is fixed.
+    pub(crate) fencing_token: OnceLock<FencingToken>,
     /// Where it lives.
     pub(crate) home: Home,
     /// Before the first send.
@@ -45,6 +50,8 @@ pub(crate) struct Acquisition {
     pub(crate) is_unreleased_told: AtomicBool,
     /// A body runs that is not to outlive the lock.
     is_scoped: AtomicBool,
+    /// A task gives its keys to nodes that missed them.
+    is_filled: AtomicBool,
     registration: OnceLock<Registration<Self>>,
     renewed: OnceLock<Box<Renewed<Self>>>,
 }
@@ -95,6 +102,8 @@ impl Acquisition {
             token,
             old: Vec::new(),
             timing: plan.timing,
+            fence: plan.fence.clone(),
+            fencing_token: OnceLock::new(),
             home: plan.home,
             started: began.now,
             ledger: Mutex::new(ledger),
@@ -102,6 +111,7 @@ impl Acquisition {
             loss: Mutex::new(LossState::Untold(Waiters::default())),
             is_unreleased_told: AtomicBool::new(false),
             is_scoped: AtomicBool::new(false),
+            is_filled: AtomicBool::new(false),
             registration: OnceLock::new(),
             renewed: OnceLock::new(),
         }
@@ -168,6 +178,13 @@ impl Acquisition {
             true => &[],
             false => &self.old,
         }
+    }
+
+    /// The command that sets the keys at a node which has missed or forgotten them. By script, which knows the
+    /// lock's own token. It leaves the counter of a fencing token alone.
+    pub(crate) fn copy_command(&self, ttl: Ttl) -> Command {
+        let copy = self.keys.acquire(self.token, ttl, true);
+        Command::from(copy.guarded_by(self.nodes.settings.guard.as_ref()))
     }
 
     /// The exchange of the lease's tokens for the lock's own.
@@ -338,6 +355,15 @@ impl Acquisition {
 
     pub(crate) fn is_scoped(&self) -> bool {
         self.is_scoped.load(Ordering::SeqCst)
+    }
+
+    /// A task is to give its keys to nodes that missed them. Returns `false` if one does so already.
+    pub(crate) fn begin_fill(&self) -> bool {
+        !self.is_filled.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn end_fill(&self) {
+        self.is_filled.store(false, Ordering::SeqCst);
     }
 
     /// It is not extended automatically any more.

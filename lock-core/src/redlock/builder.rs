@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::guard::RestartGuard;
 use super::node::{LockNode, Nodes};
 use super::protocol::{NodeSet, Quorum};
 use super::settings::Settings;
@@ -206,6 +207,32 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         self
     }
 
+    /// Whether locks of requests that do not say so have a fencing token, see [`LockRequest::fencing`].
+    /// Claims of [ticks](crate::tick) never do. Defaults to off.
+    ///
+    /// [`LockRequest::fencing`]: crate::LockRequest::fencing
+    pub fn fencing(mut self, fencing: bool) -> Self {
+        self.settings.fencing = fencing;
+        self
+    }
+
+    /// For how long after an acquisition a node keeps the counter of its fencing token: at least the ttl, at
+    /// most 365 days. A counter that is gone, by this or since its node lost its data, begins again at the
+    /// node's clock, which is above all tokens of the past unless it was set back behind them meanwhile. So
+    /// a long retention is good against clocks that are set back, and costs memory for each resource that
+    /// was locked in that time. Defaults to 7 days, or the ttl if that is longer.
+    pub fn fencing_retention(mut self, retention: Duration) -> Self {
+        self.settings.fencing_retention = Some(retention);
+        self
+    }
+
+    /// Keeps nodes that may have forgotten locks from granting any for a while, see [`RestartGuard`]. The first use on
+    /// new servers needs [`Redlock::bootstrap`](crate::Redlock::bootstrap). Defaults to none.
+    pub fn restart_guard(mut self, guard: RestartGuard) -> Self {
+        self.settings.restart_guard = Some(guard);
+        self
+    }
+
     /// The runtime that gives the time, random bytes and background tasks. Defaults to the runtime
     /// that polls the acquire: tokio's if there is one (feature `tokio`), else
     /// [`ThreadRuntime`](crate::runtime::ThreadRuntime).
@@ -231,6 +258,7 @@ impl<N: RedisNode + ?Sized> RedlockBuilder<N> {
         };
         self.settings.owner = owner(self.owner)?;
         self.settings.check()?;
+        self.settings.guard = self.settings.sent_guard()?;
         let nodes = Nodes::new(self.members, self.settings);
         Ok((Engine::new(nodes), self.nodes))
     }

@@ -12,7 +12,7 @@ use futures::task::AtomicWaker;
 
 use super::acquisition::Acquisition;
 use super::node::{Gate, LockNode, Nodes};
-use super::protocol::{AcquireAnswer, Answered, KeyAnswer, inspected};
+use super::protocol::{AcquireAnswer, Answered, KeyAnswer, confirmed, inspected};
 use crate::inspection::LockKey;
 use crate::node::{Command, NodeError, Operation, Reply};
 use crate::runtime::{BoxFuture, Runtime};
@@ -21,6 +21,8 @@ use crate::runtime::{BoxFuture, Runtime};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Acquire,
+    /// Raises the fencing counter of a node that has granted less than the token.
+    Confirm,
     /// Sets the key again at a node that forgot it.
     Heal,
     Extend,
@@ -167,13 +169,13 @@ pub(crate) struct Watch {
     allowed: Duration,
 }
 
-/// What sets or extends a key is not sent when its lock is over, as it would run behind its own
+/// What sets or extends a key, or confirms a token, is not sent when its lock is over, as it would run behind its own
 /// release. A release always is.
 impl Gate for Call {
     fn opens(&self) -> bool {
         match (&self.lock, self.purpose) {
             (Some(lock), Purpose::Acquire | Purpose::Heal) => lock.ledger().begins(self.node),
-            (Some(lock), Purpose::Extend) => !lock.ledger().is_over(),
+            (Some(lock), Purpose::Extend | Purpose::Confirm) => !lock.ledger().is_over(),
             _ => true,
         }
     }
@@ -204,6 +206,12 @@ impl Done {
     pub(crate) fn acquire_answer(&self) -> Result<AcquireAnswer, NodeError> {
         let reply = self.result.clone()?;
         AcquireAnswer::read(self.command.operation(), reply)
+    }
+
+    /// The answer to the confirmation of a fencing token.
+    pub(crate) fn confirmation(&self) -> Result<(), NodeError> {
+        let reply = self.result.clone()?;
+        confirmed(self.command.operation(), &reply)
     }
 
     /// The answer to an extension or a release of one lock.

@@ -14,6 +14,7 @@ use crate::ttl::Ttl;
 
 pub(crate) async fn extend(lock: &Arc<Acquisition>, ttl: Duration) -> Result<(), ExtendError> {
     let timing = lock.nodes.settings.timing(ttl)?;
+    lock.nodes.settings.check_guarded(ttl)?;
     let is_held = |lock: &Acquisition| !lock.remaining().is_zero() || mutant!(ExtendRevives);
     if !is_held(lock) {
         return Err(ExtendError::Lost);
@@ -46,10 +47,10 @@ pub(crate) fn set_again(
     if now >= valid_until {
         return;
     }
-    lock.ledger().heals(now);
+    lock.ledger().heals(node, now);
     // By script, since another extension may have set the key again already: a plain SET would be
     // refused by it, as by a stranger's.
-    let command = Command::from(lock.keys.acquire(lock.token, timing.ttl, true));
+    let command = lock.copy_command(timing.ttl);
     calls.push(Call {
         within: lock.nodes.within_of(node, timing),
         ..Call::of_lock(lock, node, Purpose::Heal, command)

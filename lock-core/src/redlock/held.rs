@@ -13,6 +13,7 @@ use super::renewals::Renewable;
 use super::{extend, release, renew};
 use crate::error::{ExtendError, Loss, NodeReports, NodeVote, ReleaseError, ResumeError};
 use crate::events;
+use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
 use crate::held::{HeldLock, HeldReport, Votes};
 use crate::lease::Lease;
@@ -57,6 +58,10 @@ impl HeldLock for Held {
         self.lock.token.as_str()
     }
 
+    fn fencing_token(&self) -> Option<FencingToken> {
+        self.lock.fencing_token.get().copied()
+    }
+
     fn remaining(&self) -> Duration {
         self.lock.remaining()
     }
@@ -85,7 +90,8 @@ impl HeldLock for Held {
         let ttl = lock.timing.ttl.as_duration();
         let resources = lock.resources().collect();
         let lease = Lease::new(resources, lock.token.as_str(), ttl, remaining)
-            .with_hold_at_least(held_until.saturating_sub(now));
+            .with_hold_at_least(held_until.saturating_sub(now))
+            .with_fencing_token(self.fencing_token());
         // An older token stands where a node has not answered since.
         let old = lock.old.iter().filter(|_| !is_everywhere);
         let lease = old.fold(lease, |lease, old| lease.or_by(old.as_str(), MAX_TOKENS));
@@ -140,6 +146,7 @@ fn report(lock: &Acquisition) -> Option<HeldReport> {
         remaining,
         votes: lock.votes(),
         owner: lock.token.note().map(str::to_owned),
+        fencing_token: lock.fencing_token.get().copied(),
         lock: LockId::of(&lock.token),
         is_auto_extended: lock.renewed().is_some_and(|renewed| renewed.goes_on(now)),
     })
@@ -152,7 +159,10 @@ const MAX_TOKENS: usize = 8;
 pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGuard, ResumeError> {
     let old = lease.tokens().map(Token::parse);
     let old = old.collect::<Option<Vec<_>>>().ok_or(ResumeError::Token)?;
-    let request = LockRequest::many(lease.resources()).ttl(lease.ttl());
+    // It has the fencing token of the lease, or none.
+    let request = LockRequest::many(lease.resources())
+        .ttl(lease.ttl())
+        .fencing(false);
     let plan = engine.settings().plan(&request)?;
     if engine.registry.is_shut() {
         return Err(ResumeError::ShutDown);
@@ -163,6 +173,9 @@ pub(crate) async fn resume(engine: &Arc<Engine>, lease: &Lease) -> Result<LockGu
     let token = engine.settings().token(&*runtime);
     let lock = Acquisition::new(&engine.nodes, &runtime, &plan, began, token);
     let lock = Arc::new(lock.of_lease(old));
+    if let Some(token) = lease.fencing_token() {
+        lock.fencing_token.get_or_init(|| token);
+    }
     if !mutant!(ShutdownForgetsResumed) {
         lock.register(&engine.registry);
     }

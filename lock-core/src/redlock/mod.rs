@@ -5,10 +5,14 @@ mod acquisition;
 mod backlog;
 mod builder;
 mod calls;
+mod check;
+mod confirm;
 mod debts;
 mod engine;
 mod extend;
 mod fanout;
+mod fill;
+mod guard;
 mod held;
 mod news;
 mod node;
@@ -29,10 +33,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use builder::RedlockBuilder;
+pub use guard::RestartGuard;
 
+use crate::check::CheckReport;
 use crate::error::{
-    AcquireError, BuildError, FlushError, ForceReleaseError, InvalidInput, ResumeError,
-    ShutdownError,
+    AcquireError, BootstrapError, BuildError, FlushError, ForceReleaseError, InvalidInput,
+    ResumeError, ShutdownError,
 };
 use crate::guard::LockGuard;
 use crate::held::HeldReport;
@@ -157,6 +163,50 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     /// The call may be dropped at any time.
     pub async fn list(&self, prefix: impl AsRef<[u8]>, max: usize) -> Listing {
         survey::list(&self.engine, prefix.as_ref(), max).await
+    }
+
+    /// Asks each node what it is, and for a lock on a name that nobody else knows, which it gets back at once: for
+    /// readiness probes ([`CheckReport::is_available`]) and for operators, who see in its
+    /// [table](CheckReport#impl-Display-for-CheckReport) what is the matter and what to do about it.
+    ///
+    /// It takes as long as the slowest node, which has the node timeout, or the connect timeout if it has never answered,
+    /// and a moment more for the releases. The name is the lock's prefix, `lock-check:` and a UUID; where its release does
+    /// not arrive, its key lives for 5 s. To see more than the time of a server, the user needs the right to call `INFO`.
+    ///
+    /// ```
+    /// # use lock_core::Redlock;
+    /// # use lock_testkit::MemoryNode;
+    /// # futures::executor::block_on(async {
+    /// # let locks = Redlock::new(MemoryNode::several(3))?;
+    /// let report = locks.check().await;
+    /// assert!(report.is_available());
+    /// println!("{report}");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time. What it has set is released in the background.
+    pub async fn check(&self) -> CheckReport {
+        check::check(&self.engine).await
+    }
+
+    /// Says that no lock was acquired yet which a node could have forgotten, for the very first use of a
+    /// [restart guard](RestartGuard): else every node is in quarantine at first. Nodes that have a guard keep it, so it
+    /// does no harm later; a node that was replaced by an empty one must not be given one. Returns how many nodes have got
+    /// a guard by this.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::NoGuard`] for a lock without a restart guard, [`BootstrapError::Unavailable`] if a node has not
+    /// answered: it may be repeated.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call may have set the guard of some nodes.
+    pub async fn bootstrap(&self) -> Result<usize, BootstrapError> {
+        guard::bootstrap(&self.engine).await
     }
 
     /// Deletes the lock's key on all nodes, REGARDLESS OF ITS HOLDER. Returns whether there was a key.

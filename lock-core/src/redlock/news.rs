@@ -1,7 +1,8 @@
 //! What operators are told of nodes: one event after the other, in the order in which they happened.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use super::protocol::Quorum;
 use crate::node::NodeError;
@@ -27,7 +28,8 @@ pub(crate) struct News {
 
 #[derive(Debug, Default)]
 struct State {
-    down: usize,
+    /// The nodes that are down, and since when, once that is known.
+    down: BTreeMap<usize, Option<SystemTime>>,
     untold: VecDeque<Item>,
     is_being_told: bool,
 }
@@ -42,11 +44,12 @@ impl News {
     /// A node that was up is down. To be called under the mutex of its health.
     pub(crate) fn went_down(&self, node: usize, error: NodeError, quorum: Quorum) {
         let state = &mut *locked(&self.state);
-        let before = state.down;
-        state.down = before.saturating_add(1);
+        let before = state.down.len();
+        state.down.insert(node, None);
         state.untold.push_back(Item::Down { node, error });
-        if quorum.blocked(state.down) && !quorum.blocked(before) {
-            let up = quorum.nodes().saturating_sub(state.down);
+        let down = state.down.len();
+        if quorum.blocked(down) && !quorum.blocked(before) {
+            let up = quorum.nodes().saturating_sub(down);
             state.untold.push_back(Item::OutOfReach { up });
         }
     }
@@ -54,12 +57,24 @@ impl News {
     /// A node that was down is up. To be called under the mutex of its health.
     pub(crate) fn came_up(&self, node: usize, quorum: Quorum) {
         let state = &mut *locked(&self.state);
-        let before = state.down;
-        state.down = before.saturating_sub(1);
+        let before = state.down.len();
+        state.down.remove(&node);
         state.untold.push_back(Item::Up { node });
-        if quorum.blocked(before) && !quorum.blocked(state.down) {
+        if quorum.blocked(before) && !quorum.blocked(state.down.len()) {
             state.untold.push_back(Item::Back);
         }
+    }
+
+    /// When the node [went down](Self::went_down). No clock is read under the mutex of its health.
+    pub(crate) fn went_down_at(&self, node: usize, at: SystemTime) {
+        if let Some(since) = locked(&self.state).down.get_mut(&node) {
+            *since = Some(at);
+        }
+    }
+
+    /// Since when the node is down, if it is.
+    pub(crate) fn down_since(&self, node: usize) -> Option<SystemTime> {
+        locked(&self.state).down.get(&node).copied().flatten()
     }
 
     /// Tells what was not told yet, unless somebody else is at it, who goes on with the rest. To be called under

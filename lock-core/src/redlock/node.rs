@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::backlog::Backlog;
 use super::news::{Item, News};
@@ -256,9 +256,9 @@ impl Nodes {
                 NodeErrorKind::Server | NodeErrorKind::UnexpectedReply => {
                     node.update(Health::answered);
                     if error.is_out_of_service() {
-                        let change = match error.code() {
-                            Some("OOM") => Health::failed_full,
-                            _ => Health::failed,
+                        let change = match error.refuses_new_keys() {
+                            true => Health::failed_full,
+                            false => Health::failed,
                         };
                         self.fails(send.node, error, change);
                     }
@@ -285,8 +285,15 @@ impl Nodes {
             is_news
         });
         if is_news {
+            let now = self.settings.runtime().system_time();
+            self.news.went_down_at(node, now);
             self.tell_news();
         }
+    }
+
+    /// Since when operators know that the node is down, by the wall clock.
+    pub(crate) fn down_since(&self, node: usize) -> Option<SystemTime> {
+        self.news.down_since(node)
     }
 
     /// The node, which was not fine, did what it was asked for. If it is up from now on, operators are told.

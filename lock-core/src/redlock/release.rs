@@ -9,6 +9,7 @@ use futures::channel::oneshot;
 
 use super::acquisition::{Acquisition, ReleaseState, Waiters};
 use super::calls::{Call, Calls, Done, Purpose};
+use super::confirm;
 use super::debts;
 use super::fanout::{FanOut, Operation, Rest};
 use super::protocol::{Follow, KeyAnswer, NodeSet, ReleaseRound, ReleaseVerdict, Step};
@@ -88,15 +89,17 @@ pub(crate) fn add_releases(lock: &Arc<Acquisition>, nodes: NodeSet, calls: &mut 
     }
 }
 
-/// Takes an answer that nobody waits for: a grant counts if the lock is held, and is released if it
-/// came behind the release; a release without a definite answer is owed.
+/// Takes an answer that nobody waits for: a grant counts if the lock is held, its fencing counter is brought
+/// in step then, and is released if it came behind the release; a release without a definite answer is owed.
 pub(crate) fn settle(done: Done, calls: &mut Calls) {
     let Some(lock) = &done.lock else { return };
     let now = || lock.runtime.now();
     let follow = match done.purpose {
         Purpose::Acquire | Purpose::Heal => {
             let answer = done.acquire_answer();
-            lock.ledger().acquire_answered(done.node, &answer, now)
+            let follow = lock.ledger().acquire_answered(done.node, &answer, now);
+            confirm::late(lock, done.node, &answer, calls);
+            follow
         }
         Purpose::Extend => {
             if let Ok(answer) = done.key_answer() {
@@ -125,7 +128,7 @@ pub(crate) fn settle(done: Done, calls: &mut Calls) {
             }
             Follow::Nothing
         }
-        Purpose::Other => Follow::Nothing,
+        Purpose::Confirm | Purpose::Other => Follow::Nothing,
     };
     carry_out(follow, lock, done.node, calls);
 }

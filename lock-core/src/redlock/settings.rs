@@ -3,17 +3,27 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::protocol::{Moment, Quorum, Renewal, Timing, WaitPolicy};
+use super::guard::{GUARD_SUFFIX, RestartGuard};
+use super::protocol::{COUNTER_SUFFIX, Moment, Quorum, Renewal, Timing, WaitPolicy, counter_key};
+use crate::display::Name;
 use crate::error::{BuildError, InvalidInput};
 use crate::events::Events;
-use crate::node::{Keys, Token};
+use crate::fencing::FencingToken;
+use crate::node::{Fence, Guard, Keys, Token};
 use crate::note::Note;
 use crate::request::{LockRequest, MAX_HOLD, MaxWait, check_len};
 use crate::retry::RetryPolicy;
 use crate::runtime::{self, AmbientId, Home, Runtime};
+use crate::ttl::Ttl;
 
 /// Both clocks are read in less time, unless the thread was interrupted.
 const READ_WITHIN: Duration = Duration::from_millis(50);
+
+/// For how long a node keeps a fencing counter, unless told otherwise.
+const FENCING_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What no key of a lock ends with.
+pub(crate) const RESERVED: [&str; 2] = [COUNTER_SUFFIX, GUARD_SUFFIX];
 
 /// The settings of one lock.
 #[derive(Clone, Debug)]
@@ -33,6 +43,12 @@ pub(crate) struct Settings {
     pub(crate) max_hold: Duration,
     pub(crate) one_key_per_command: bool,
     pub(crate) notice_pauses: bool,
+    pub(crate) fencing: bool,
+    /// `None` is the default.
+    pub(crate) fencing_retention: Option<Duration>,
+    pub(crate) restart_guard: Option<RestartGuard>,
+    /// The same as it goes to nodes, once all is checked.
+    pub(crate) guard: Option<Guard>,
     pub(crate) runtime: Option<Arc<dyn Runtime>>,
     pub(crate) events: Events,
 }
@@ -45,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) keys: Keys,
     pub(crate) timing: Timing,
     pub(crate) hold_at_least: Duration,
+    /// The counters of a lock with a fencing token.
+    pub(crate) fence: Option<Fence>,
     /// Where the lock lives.
     pub(crate) home: Home,
     /// How it is extended automatically, if it is.
@@ -68,6 +86,10 @@ impl Default for Settings {
             max_hold: MAX_HOLD,
             one_key_per_command: false,
             notice_pauses: true,
+            fencing: false,
+            fencing_retention: None,
+            restart_guard: None,
+            guard: None,
             runtime: None,
             events: Events::default(),
         }
@@ -90,8 +112,19 @@ impl Settings {
             }
         }
         let timing = self.timing(self.ttl)?;
+        self.check_guarded(self.ttl)?;
         if self.auto_extend {
             Renewal::new(timing.validity, self.extend_interval, self.max_hold)?;
+        }
+        if let Some(retention) = self.fencing_retention {
+            let (min, max) = (timing.ttl.as_duration(), Ttl::MAX.as_duration());
+            if !(min..=max).contains(&retention) {
+                return Err(BuildError::FencingRetention {
+                    retention,
+                    min,
+                    max,
+                });
+            }
         }
         // With a prefix that leaves no room for the shortest resource, no request could work.
         self.key(&Arc::from(*b"r"))?;
@@ -124,14 +157,78 @@ impl Settings {
         };
         let ttl = request.validate(self.ttl)?;
         let timing = self.timing(ttl.as_duration())?;
+        let hold_at_least = request.options().hold_at_least;
+        // What is kept for its whole ttl, as the claim of a tick, is not covered.
+        if hold_at_least < ttl.as_duration() {
+            self.check_guarded(ttl.as_duration())?;
+        }
+        let fence = self.fence(request, &keys, timing)?;
         Ok(Plan {
             resource,
             keys,
             timing,
-            hold_at_least: request.options().hold_at_least,
+            fence,
+            hold_at_least,
             home: self.home(),
             renewal: self.renewal(request, timing)?,
         })
+    }
+
+    /// What nodes are sent as the restart guard, if there is one.
+    pub(crate) fn sent_guard(&self) -> Result<Option<Guard>, BuildError> {
+        let Some(guard) = self.restart_guard else {
+            return Ok(None);
+        };
+        if self.one_key_per_command {
+            return Err(BuildError::GuardApart);
+        }
+        Ok(Some(Guard {
+            key: self.guard_key(),
+            quarantine: guard.quarantine(self.drift_factor)?,
+        }))
+    }
+
+    pub(crate) fn guard_key(&self) -> Arc<[u8]> {
+        Arc::from([&self.prefix[..], GUARD_SUFFIX.as_bytes()].concat())
+    }
+
+    /// Checks that a node in quarantine outlasts a lock of this ttl.
+    pub(crate) fn check_guarded(&self, ttl: Duration) -> Result<(), InvalidInput> {
+        match self.restart_guard.map(|guard| guard.max_ttl()) {
+            Some(max) if ttl > max => Err(InvalidInput::TtlAboveGuard { ttl, max }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a lock of this request has a fencing token.
+    pub(crate) fn fences(&self, request: &LockRequest) -> bool {
+        request.options().fencing.unwrap_or(self.fencing)
+    }
+
+    /// The counters of the lock, if the request or the lock asks for a fencing token.
+    fn fence(
+        &self,
+        request: &LockRequest,
+        keys: &Keys,
+        timing: Timing,
+    ) -> Result<Option<Fence>, InvalidInput> {
+        if !self.fences(request) {
+            return Ok(None);
+        }
+        if self.one_key_per_command && keys.is_several() {
+            let keys = 2 * keys.as_slice().len();
+            return Err(InvalidInput::FencingApart { keys });
+        }
+        let counters = keys.as_slice().iter().map(|key| counter_key(key));
+        let retention = self.fencing_retention.unwrap_or(FENCING_RETENTION);
+        Ok(Some(Fence {
+            counters: counters.collect(),
+            above: request
+                .options()
+                .fencing_floor
+                .unwrap_or(FencingToken::new(0)),
+            retention: Ttl::new(retention)?.max(timing.ttl),
+        }))
     }
 
     /// How a lock is extended automatically, if the request or the lock asks for it.
@@ -213,6 +310,11 @@ impl Settings {
     /// The key of a resource: the prefix and then the resource, byte for byte.
     pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
         check_len(self.prefix.len(), resource)?;
+        let is_its_end = |suffix: &&str| resource.ends_with(suffix.as_bytes());
+        if let Some(suffix) = RESERVED.into_iter().find(is_its_end) {
+            let resource = Name(resource).to_string();
+            return Err(InvalidInput::ReservedSuffix { resource, suffix });
+        }
         if self.prefix.is_empty() {
             return Ok(Arc::clone(resource));
         }

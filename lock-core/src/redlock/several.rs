@@ -23,7 +23,9 @@ pub(crate) async fn acquire(
     request: &LockRequest,
     waits: bool,
 ) -> Result<LockGuard, AcquireError> {
-    if request.several().is_none() || !engine.is_one_by_one.load(Ordering::Relaxed) {
+    let is_one_by_one = || engine.is_one_by_one.load(Ordering::Relaxed);
+    // A fencing token is for all of them together, so their keys go in one command or not at all.
+    if request.several().is_none() || engine.settings().fences(request) || !is_one_by_one() {
         match acquire::one(engine, request, waits).await {
             Err(error) if goes_one_by_one(&error) => {
                 engine.is_one_by_one.store(true, Ordering::Relaxed);

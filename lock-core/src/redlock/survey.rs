@@ -13,6 +13,7 @@ use super::engine::Engine;
 use super::fanout::{FanOut, Operation};
 use super::node::Nodes;
 use super::protocol::{Ballots, KeyAnswer, NodeSet, Step, inspected, scanned};
+use super::settings::RESERVED;
 use crate::error::{ForceReleaseError, InvalidInput};
 use crate::inspection::{Inspection, ListedLock, Listing, NodeInspection};
 use crate::node::{Command, NodeError, Operation as NodeOperation, Reply};
@@ -104,7 +105,11 @@ async fn scan(
         match part {
             Ok((found, next)) => {
                 failed = 0;
-                keys.extend(found.into_iter().filter(|key| key.starts_with(prefix)));
+                let is_lock = |key: &Vec<u8>| {
+                    let is_lock = |suffix: &&str| !key.ends_with(suffix.as_bytes());
+                    key.starts_with(prefix) && RESERVED.iter().all(is_lock)
+                };
+                keys.extend(found.into_iter().filter(is_lock));
                 match next {
                     Some(next) if keys.len() <= max => cursor = next,
                     _ => return (keys, Ok(())),
@@ -148,7 +153,11 @@ pub(crate) async fn force_release(
 }
 
 /// Waits for each of these nodes for as long as it may take, and returns what each said.
-async fn ask(engine: &Arc<Engine>, at: NodeSet, operation: &NodeOperation) -> Ballots<Reply> {
+pub(crate) async fn ask(
+    engine: &Arc<Engine>,
+    at: NodeSet,
+    operation: &NodeOperation,
+) -> Ballots<Reply> {
     let runtime = engine.settings().runtime();
     let survey = Survey {
         nodes: Arc::clone(&engine.nodes),

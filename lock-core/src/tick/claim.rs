@@ -163,6 +163,7 @@ impl TickJob {
             // The tick's text has no colon, so no two pairs of job and tick share a resource.
             Window::Open { left } => Ok(Some(
                 LockRequest::new(format!("{}:{tick}", self.name()))
+                    .fencing(false)
                     .ttl(self.retention())
                     .hold_at_least(self.retention())
                     .max_wait(left)

@@ -175,6 +175,10 @@ impl HeldLock for FakeHeld {
         "ours"
     }
 
+    fn fencing_token(&self) -> Option<crate::FencingToken> {
+        None
+    }
+
     fn remaining(&self) -> Duration {
         Duration::from_secs(1)
     }

@@ -4,11 +4,15 @@
 #![allow(clippy::unwrap_used)] // A test fails by panicking, in its helpers too.
 
 mod cancellation;
+mod check;
 mod cleanup;
 mod contention;
 mod early_decision;
 mod errors;
 mod extension;
+mod fencing;
+mod fills;
+mod guard;
 mod handover;
 mod hold;
 mod input;

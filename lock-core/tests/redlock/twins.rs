@@ -11,7 +11,7 @@ use crate::support::*;
 
 /// A server under a name of its own.
 #[derive(Debug)]
-struct Named(MemoryNode, &'static str);
+pub(crate) struct Named(MemoryNode, &'static str);
 
 #[async_trait]
 impl RedisNode for Named {
@@ -29,7 +29,7 @@ impl RedisNode for Named {
 }
 
 /// Locks on two servers, of which one has two names.
-fn locks_on_two() -> (Vec<MemoryNode>, Redlock<Named>) {
+pub(crate) fn locks_on_two() -> (Vec<MemoryNode>, Redlock<Named>) {
     let nodes = nodes(2);
     let [one, other] = <[_; 2]>::try_from(nodes.clone()).unwrap();
     let named = [

@@ -21,6 +21,9 @@ macro_rules! mutant {
     };
 }
 
+mod counters;
+mod guard;
+
 /// How much of a foreign value a refusal reports, as in the acquire script.
 const TOLD_BYTES: usize = 128;
 
@@ -36,6 +39,10 @@ const SWEEP_FROM: usize = 1024;
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
     sweep_above: usize,
+    /// What the server's clock shows beyond the instant at which a method is called.
+    epoch: Duration,
+    /// How often the server has started anew.
+    run: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +52,7 @@ struct Entry {
 }
 
 /// The value of a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A hash, a list or the like: `GET` answers WRONGTYPE.
@@ -87,12 +94,58 @@ impl Keyspace {
         Self {
             entries: BTreeMap::new(),
             sweep_above: SWEEP_FROM,
+            epoch: Duration::ZERO,
+            run: 0,
         }
+    }
+
+    /// Loses all keys, as a server that starts anew without its data.
+    pub(crate) fn forget(&mut self) {
+        self.restart();
+        self.entries.clear();
+        self.sweep_above = SWEEP_FROM;
+    }
+
+    /// The server's clock shows `wall` at this instant.
+    pub(crate) fn set_clock(&mut self, wall: Duration, at: Duration) {
+        self.epoch = wall.saturating_sub(at);
+    }
+
+    /// What `TIME` answers, in microseconds.
+    fn time(&self, at: Duration) -> u64 {
+        let time = self.epoch.saturating_add(at);
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Carries out an operation, as one indivisible step.
     pub(crate) fn run(&mut self, operation: &Operation, at: Duration) -> Result<Reply, NodeError> {
+        if let Operation::Acquire {
+            guard: Some(guard), ..
+        } = operation
+        {
+            self.guard(guard, at)?;
+        }
         match operation {
+            Operation::Acquire {
+                keys,
+                token,
+                ttl,
+                fence: Some(fence),
+                ..
+            } => self.acquire_fenced(keys, token, *ttl, fence, at),
+            Operation::Bootstrap { key, quarantine } => {
+                Ok(Reply::Int(self.bootstrap(key, *quarantine, at)))
+            }
+            Operation::Confirm {
+                keys,
+                token,
+                fence,
+                granted,
+                raised,
+            } => {
+                let numbers = [*granted, *raised];
+                Ok(Reply::Int(self.confirm(keys, token, fence, numbers, at)))
+            }
             Operation::Acquire {
                 keys, token, ttl, ..
             } => {
@@ -144,11 +197,24 @@ impl Keyspace {
                     Reply::Array(keys),
                 ]))
             }
+            Operation::Describe => Ok(self.describe(at)),
             other => Err(NodeError::server(format!(
                 "ERR unknown command '{}'",
                 other.name()
             ))),
         }
+    }
+
+    /// Returns what a server says that keeps all in memory.
+    fn describe(&self, at: Duration) -> Reply {
+        let time = at.saturating_add(self.epoch);
+        let [secs, micros] = [time.as_secs(), u64::from(time.subsec_micros())];
+        let [secs, micros] = [secs, micros].map(|part| Reply::Bytes(part.to_string().into_bytes()));
+        let run = self.run_id();
+        let info = format!(
+            "run_id:{run}\nrole:master\naof_enabled:0\nmaxmemory:0\nmaxmemory_policy:noeviction"
+        );
+        Reply::Array(vec![secs, micros, Reply::Bytes(info.into())])
     }
 
     fn acquire(

@@ -7,7 +7,7 @@ mod server;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
@@ -136,7 +136,7 @@ impl MemoryNode {
     pub fn forget(&self) {
         self.with_server(|server, _| {
             server.disconnect();
-            server.keyspace = keyspace::Keyspace::new();
+            server.keyspace.forget();
         });
     }
 
@@ -206,6 +206,9 @@ impl MemoryNode {
         // Only a test could have panicked while it held the lock; the keys are whole.
         let mut server = (self.inner.server.lock()).unwrap_or_else(PoisonError::into_inner);
         let now = runtime.now();
+        let wall = runtime.system_time().duration_since(UNIX_EPOCH);
+        let wall = wall.unwrap_or_default();
+        server.keyspace.set_clock(wall, now);
         server.run_due(now);
         let seen = look(&mut server, now);
         server.run_due(now);

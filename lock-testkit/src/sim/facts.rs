@@ -74,7 +74,7 @@ impl KeyFacts {
     ) -> Effect {
         match operation {
             Operation::Acquire { token, ttl, .. } => {
-                let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(1));
+                let granted = matches!(reply, Reply::Bytes(_) | Reply::Int(_));
                 if !granted || free.is_empty() {
                     return Effect::Nothing;
                 }

@@ -133,9 +133,9 @@ impl Server {
 
     /// Loses all keys.
     pub(crate) fn forget_keys(&mut self) {
-        self.keyspace = Keyspace::new();
+        self.keyspace.forget();
         self.facts = KeyFacts::default();
-        self.synced = (Keyspace::new(), KeyFacts::default());
+        self.synced = (self.keyspace.clone(), KeyFacts::default());
     }
 
     /// Loses one key.
@@ -227,6 +227,8 @@ mod tests {
             token,
             ttl,
             report_holder: false,
+            fence: None,
+            guard: None,
         };
         let (reply, effect) = server.run(&acquire, false, Duration::ZERO);
         assert!(reply.is_ok() && effect == Effect::Set);

@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lock_core::custom::HeldLock;
 use lock_core::runtime::BoxFuture;
-use lock_core::{ExtendError, Lease, LockGuard, LockRequest, Loss, ReleaseError, Runtime, Votes};
+use lock_core::{
+    ExtendError, FencingToken, Lease, LockGuard, LockRequest, Loss, ReleaseError, Runtime, Votes,
+};
 use lock_testkit::MemoryNode;
 use tokio::runtime::Handle;
 
@@ -137,6 +139,14 @@ impl HeldLock for BrokenHeld {
         match self.bug {
             Bug::TokenReused => "token",
             _ => self.inner.token(),
+        }
+    }
+
+    fn fencing_token(&self) -> Option<FencingToken> {
+        match self.bug {
+            Bug::FencingForgotten => None,
+            Bug::FencingStandsStill => self.inner.fencing_token().map(|_| FencingToken::new(7)),
+            _ => self.inner.fencing_token(),
         }
     }
 

@@ -33,6 +33,9 @@ mutants! {
     TokenReused a_token_used_twice:
         each_acquisition_has_a_token_of_its_own, a_hundred_contenders_lose_no_update;
 
+    FencingForgotten a_fencing_token_that_is_forgotten: a_fencing_token_grows_or_is_refused;
+    FencingStandsStill a_fencing_token_that_stands_still: a_fencing_token_grows_or_is_refused;
+
     // Names.
     NamesCutShort names_compared_by_their_start: names_are_independent;
     NamesCutAt255 names_compared_by_255_bytes: names_are_any_bytes;

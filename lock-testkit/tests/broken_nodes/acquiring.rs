@@ -151,5 +151,7 @@ fn acquire(key: &[u8], token: Token, ttl: Ttl, report_holder: bool) -> Operation
         token,
         ttl,
         report_holder,
+        fence: None,
+        guard: None,
     }
 }

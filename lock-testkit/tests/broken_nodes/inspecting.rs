@@ -97,6 +97,21 @@ pub(crate) async fn remove(node: &BrokenNode, key: &[u8]) -> Option<Answer> {
     removed.then_some(Ok(Reply::Int(1)))
 }
 
+/// A description; `None` where the bug is elsewhere.
+pub(crate) async fn describe(node: &BrokenNode) -> Option<Answer> {
+    let [secs, micros, role] = match node.bug {
+        Bug::DescribesWithoutTheRole => ["1", "0", ""],
+        Bug::DescribesATimeThatGoesBack => {
+            let state = &mut *node.state.lock();
+            state.calls += 1;
+            [["1", "2"][state.calls % 2], "0", "role:master"]
+        }
+        _ => return None,
+    };
+    let told = [secs, micros, role].map(|part| Reply::Bytes(part.into()));
+    Some(Ok(Reply::Array(told.into())))
+}
+
 /// A part of a scan; `None` where the bug is elsewhere.
 pub(crate) async fn scan(node: &BrokenNode, prefix: &[u8]) -> Option<Answer> {
     let prefix = match node.bug {

@@ -231,6 +231,55 @@ mutants! {
     AllKeepCutsToWholeSeconds a_release_of_several_that_keeps_whole_seconds:
         a_release_of_several_that_keeps_cuts_longer_lives_alone;
 
+    // The restart guard.
+    GuardIgnored a_guard_that_nobody_looks_at:
+        a_server_without_a_guard_grants_nothing_before_its_quarantine_is_over;
+    GuardSetsTheKey a_quarantine_that_sets_the_key:
+        a_guard_of_another_run_is_a_quarantine;
+    GuardEndsEarly a_quarantine_that_ends_early:
+        a_server_without_a_guard_grants_nothing_before_its_quarantine_is_over;
+    GuardKnowsNoRun a_guard_for_every_run: a_guard_of_another_run_is_a_quarantine;
+    GuardWantsARun a_guard_that_wants_a_run: a_guard_without_a_run_is_taken_over;
+    GuardForgetsTheLongest a_quarantine_of_the_last_that_asked:
+        a_quarantine_is_the_longest_that_was_asked_for_and_never_longer;
+    GuardTakesAnything a_guard_whatever_its_key_holds:
+        a_guard_that_is_none_is_an_error_and_nothing_is_set;
+    GuardErrorsAreQuarantines errors_as_a_quarantine:
+        a_guard_that_may_not_be_set_is_an_error;
+    BootstrapSetsNothing a_bootstrap_that_sets_nothing:
+        a_server_that_was_bootstrapped_grants_at_once;
+    BootstrapOverwrites a_bootstrap_that_ends_a_quarantine:
+        a_bootstrap_ends_no_quarantine;
+    // Fencing counters.
+    FencedSetsNoCounter a_counter_that_is_not_raised:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number,
+        counters_of_several_are_raised_to_one_number;
+    FencedShowsFloats a_counter_with_an_exponent:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number;
+    FencedKeepsCountersForEver a_counter_for_ever:
+        a_fenced_acquire_raises_the_counter_and_answers_its_number;
+    FencedBeginsAtOne a_counter_that_begins_at_one:
+        a_missing_counter_begins_at_the_clock_of_the_server;
+    FencedHasNoFloor a_floor_that_is_forgotten: a_fenced_acquire_is_above_its_floor;
+    FencedCountsEachForItself counters_of_several_that_count_for_themselves:
+        counters_of_several_are_raised_to_one_number;
+    FencedRaisesOnRefusal a_refusal_that_raises_counters:
+        a_fenced_acquire_that_is_refused_changes_nothing;
+    FencedKnowsItselfByTheLock a_grant_without_identity:
+        a_fenced_acquire_knows_itself_by_lock_and_counter_alone;
+    FencedTakesAnyCounter a_grant_whatever_the_counter_holds:
+        a_counter_that_is_none_is_an_error_and_nothing_is_set;
+    ConfirmsNothing a_confirmation_that_does_nothing:
+        a_confirmation_raises_the_counters_of_a_held_lock;
+    ConfirmsWithoutTheLock a_confirmation_without_the_lock:
+        a_confirmation_of_what_has_gone_changes_nothing,
+        a_confirmation_behind_an_exchange_changes_nothing;
+    ConfirmsWithoutTheCounter a_confirmation_without_the_counter:
+        a_confirmation_of_what_has_gone_changes_nothing,
+        a_confirmation_behind_an_exchange_changes_nothing;
+    ConfirmsByTheFirstCounter a_confirmation_by_the_first_counter:
+        a_confirmation_of_what_has_gone_changes_nothing;
+
     // Inspections and removals.
     InspectFindsNothing an_inspection_that_finds_nothing:
         an_inspection_tells_the_holder_and_the_time_it_has_left,
@@ -262,6 +311,10 @@ mutants! {
         a_scan_finds_the_strings_with_its_prefix_and_no_others;
     ScanTakesPatterns a_scan_that_takes_its_prefix_for_a_pattern:
         a_scan_finds_the_strings_with_its_prefix_and_no_others;
+    DescribesWithoutTheRole a_description_without_the_role:
+        a_description_tells_the_time_and_the_role;
+    DescribesATimeThatGoesBack a_description_whose_time_goes_back:
+        a_description_tells_the_time_and_the_role;
     RemovesNothing a_removal_that_does_nothing:
         a_removal_deletes_the_key_whoever_holds_it, a_removal_finds_no_missing_key;
     RemovesTokensAlone a_removal_of_tokens_alone: a_removal_deletes_the_key_whoever_holds_it;
@@ -297,7 +350,9 @@ mutants! {
         an_error_inside_a_script_is_an_error, a_script_that_may_not_set_is_an_error,
         an_error_inside_a_script_for_several_is_an_error, several_that_may_not_be_set_are_an_error,
         an_error_inside_an_inspection_or_a_removal_is_an_error,
-        an_exchange_that_may_not_set_is_an_error;
+        an_exchange_that_may_not_set_is_an_error,
+        an_error_inside_a_fencing_script_is_an_error,
+        a_fencing_script_that_may_not_set_is_an_error;
     RefusalsAreErrors refusals_as_errors:
         a_taken_key_is_refused_and_left_alone, of_100_acquires_at_once_one_wins;
     ScriptRefusalsAreErrors refusals_of_scripts_as_errors:

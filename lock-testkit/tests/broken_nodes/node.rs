@@ -13,8 +13,8 @@ use lock_testkit::conformance::node::{Entry, NodeBed};
 
 use crate::mutants::Bug;
 use crate::{
-    acquiring, concurrency, exchanging, extending, forms, inspecting, keys, releasing, scripts,
-    several,
+    acquiring, concurrency, exchanging, extending, fencing, forms, guarding, inspecting, keys,
+    releasing, scripts, several,
 };
 
 pub(crate) type Answer = Result<Reply, NodeError>;
@@ -74,6 +74,26 @@ impl BrokenNode {
     pub(crate) async fn run(&self, operation: &Operation) -> Answer {
         let instead = match operation {
             Operation::Acquire {
+                keys,
+                token,
+                guard: Some(guard),
+                ..
+            } => guarding::acquire(self, keys, *token, guard, operation).await,
+            Operation::Bootstrap { key, .. } => guarding::bootstrap(self, key, operation).await,
+            Operation::Acquire {
+                keys,
+                token,
+                fence: Some(fence),
+                ..
+            } => fencing::acquire(self, keys, *token, fence, operation.clone()).await,
+            Operation::Confirm {
+                keys,
+                token,
+                fence,
+                granted,
+                raised,
+            } => fencing::confirm(self, keys, *token, fence, [*granted, *raised]).await,
+            Operation::Acquire {
                 keys, token, ttl, ..
             } => match keys {
                 Keys::Several(keys) => several::acquire(self, keys, *token, *ttl).await,
@@ -94,6 +114,7 @@ impl BrokenNode {
             Operation::Inspect { key } => inspecting::inspect(self, key).await,
             Operation::Remove { key } => inspecting::remove(self, key).await,
             Operation::Scan { prefix, .. } => inspecting::scan(self, prefix).await,
+            Operation::Describe => inspecting::describe(self).await,
             _ => None,
         };
         match instead {

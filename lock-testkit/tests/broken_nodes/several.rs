@@ -23,6 +23,8 @@ pub(crate) async fn acquire(
             token,
             ttl,
             report_holder: true,
+            fence: None,
+            guard: None,
         })
     };
     let held = living(token.as_bytes(), ttl.as_duration());

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{Keys, Operation};
+use lock_core::node::{Fence, Guard, Keys, Operation};
 use lock_core::runtime::ThreadRuntime;
-use lock_core::{Command, Token, Ttl};
+use lock_core::{Command, FencingToken, Token, Ttl};
 
 /// A script as it is to be sent.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Script {
 }
 
 /// One operation for each script.
-fn operations() -> [Operation; 8] {
+fn operations() -> [Operation; 12] {
     let key: Arc<[u8]> = Arc::from(*b"k");
     let one = Keys::One(Arc::clone(&key));
     let several = Keys::Several(Arc::new([Arc::clone(&key)]));
@@ -27,11 +27,34 @@ fn operations() -> [Operation; 8] {
         token,
         ttl,
         report_holder: true,
+        fence: None,
+        guard: None,
+    };
+    let fence = Fence {
+        counters: Arc::new([Arc::clone(&key)]),
+        above: FencingToken::new(0),
+        retention: ttl,
     };
     let release = |keys| Operation::Release { keys, token, keep };
+    let number = FencingToken::new(1);
     [
         acquire(one.clone()),
         acquire(several.clone()),
+        Operation::Acquire {
+            keys: one.clone(),
+            token,
+            ttl,
+            report_holder: true,
+            fence: Some(fence.clone()),
+            guard: None,
+        },
+        Operation::Confirm {
+            keys: one.clone(),
+            token,
+            fence,
+            granted: number,
+            raised: number,
+        },
         release(one),
         release(several),
         Operation::Extend {
@@ -46,7 +69,24 @@ fn operations() -> [Operation; 8] {
         Operation::Inspect {
             key: Arc::clone(&key),
         },
-        Operation::Remove { key },
+        Operation::Remove {
+            key: Arc::clone(&key),
+        },
+        Operation::Bootstrap {
+            key: Arc::clone(&key),
+            quarantine: ttl,
+        },
+        Operation::Acquire {
+            keys: Keys::One(Arc::clone(&key)),
+            token,
+            ttl,
+            report_holder: true,
+            fence: None,
+            guard: Some(Guard {
+                key,
+                quarantine: ttl,
+            }),
+        },
     ]
 }
 
@@ -75,7 +115,7 @@ impl Script {
     }
 
     /// Without each of its lines in turn, comments aside, and the line itself.
-    pub(crate) fn without_each_line(&self) -> Vec<(String, Self)> {
+    pub(crate) fn without_each_line(&self) -> Vec<(usize, String, Self)> {
         let lines: Vec<&str> = self.source.lines().collect();
         let is_code = |line: &str| !line.trim().is_empty() && !line.trim().starts_with("--");
         let without = |(n, line): (usize, &&str)| {
@@ -85,6 +125,7 @@ impl Script {
                 source: rest.join("\n"),
             };
             (
+                n + 1,
                 format!("{}.lua:{}: {}", self.name, n + 1, line.trim()),
                 shorter,
             )

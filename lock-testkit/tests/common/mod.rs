@@ -8,9 +8,9 @@ pub(crate) mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{Command, ExtendEntry, Keys, Operation};
+use lock_core::node::{Command, ExtendEntry, Fence, Keys, Operation};
 use lock_core::runtime::ambient;
-use lock_core::{Token, Ttl};
+use lock_core::{FencingToken, Token, Ttl};
 
 /// Longer than any test lets pass between a call and its answer.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -46,6 +46,8 @@ pub(crate) fn acquire_keys(
         token,
         ttl: ttl(ttl_in_millis),
         report_holder,
+        fence: None,
+        guard: None,
     })
 }
 
@@ -95,6 +97,41 @@ pub(crate) fn acquire_all(keys: &[&str], token: Token, ttl_in_millis: u64) -> Co
 pub(crate) fn release_all(keys: &[&str], token: Token, keep: Duration) -> Command {
     let keys = several(keys);
     Command::from(Operation::Release { keys, token, keep })
+}
+
+fn fence(keys: &[&str], above: u64) -> Fence {
+    let counter = |key: &&str| Arc::from(format!("{{{key}}}:counter").as_bytes());
+    Fence {
+        counters: keys.iter().map(counter).collect(),
+        above: FencingToken::new(above),
+        retention: ttl(10 * 3_600_000),
+    }
+}
+
+pub(crate) fn acquire_fenced(
+    keys: &[&str],
+    token: Token,
+    ttl_in_millis: u64,
+    above: u64,
+) -> Command {
+    Command::from(Operation::Acquire {
+        keys: several(keys),
+        token,
+        ttl: ttl(ttl_in_millis),
+        report_holder: true,
+        fence: Some(fence(keys, above)),
+        guard: None,
+    })
+}
+
+pub(crate) fn confirm(keys: &[&str], token: Token, granted: u64, raised: u64) -> Command {
+    Command::from(Operation::Confirm {
+        keys: several(keys),
+        token,
+        fence: fence(keys, 0),
+        granted: FencingToken::new(granted),
+        raised: FencingToken::new(raised),
+    })
 }
 
 pub(crate) fn inspect(key: &str) -> Command {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::SystemTime;
 
+use lock_core::check::Finding;
 use lock_core::tick::{Tick, TickJob};
 use lock_core::{DistributedLockExt, LockRequest, Redlock, Reply};
 use lock_testkit::RedisServer;
@@ -137,6 +138,15 @@ async fn all_of_an_operator(locks: &Redlock<Node>, failures: &mut Failures) {
         failures.0.push(format!("list: {label}: {error}"));
     }
     failures.note("force", locks.force_release("looked at").await);
+    let fenced = LockRequest::new("fenced").fencing(true);
+    failures.note("fenced", locks.lock(fenced).await);
+    let report = locks.check().await;
+    for (_, finding) in report.findings() {
+        // A server that keeps nothing on disk is as it is meant to be here.
+        if !matches!(finding, Finding::Forgets) {
+            failures.0.push(format!("check: {finding}"));
+        }
+    }
 }
 
 /// C41, C42.

@@ -6,9 +6,11 @@
 //! case (C02).
 
 mod acl;
+mod check;
 mod cluster;
 mod everyday;
 mod faults;
+mod guard;
 mod load;
 mod losses;
 mod nodes;

@@ -34,6 +34,8 @@ fn acquire_key(key: impl AsRef<[u8]>, token: Token, report_holder: bool) -> Comm
         token,
         ttl: ttl(),
         report_holder,
+        fence: None,
+        guard: None,
     })
 }
 

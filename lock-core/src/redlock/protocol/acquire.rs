@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{AcquireAnswer, Ballots, NodeSet, Quorum, Standing, Step, Tally};
+use super::{AcquireAnswer, Ballots, Fencing, Grant, NodeSet, Quorum, Standing, Step, Tally};
+use crate::fencing::FencingToken;
 use crate::inspection::LockKey;
 use crate::node::{NodeError, Token};
 
@@ -11,12 +12,15 @@ use crate::node::{NodeError, Token};
 pub(crate) struct AcquireRound {
     quorum: Quorum,
     ballots: Ballots<AcquireAnswer>,
+    /// The nodes whose grant is a vote.
     granted: NodeSet,
     /// The node that is asked alone first; the others only when it did not refuse.
     first: Option<usize>,
     /// The caller's deadline, at which an undecided round ends.
     cut_at: Option<Duration>,
     was_cut: bool,
+    /// Of a lock that is to have a fencing token.
+    fencing: Option<Fencing>,
     /// Until when a round that is an outage already waits for the causes of the other nodes.
     causes_until: Option<Duration>,
 }
@@ -58,8 +62,20 @@ impl AcquireRound {
             first,
             cut_at,
             was_cut: false,
+            fencing: None,
             causes_until: None,
         }
+    }
+
+    /// The round of a lock that is to have a fencing token.
+    pub(crate) fn with_fencing(self) -> Self {
+        let fencing = Some(Fencing::new(self.quorum));
+        Self { fencing, ..self }
+    }
+
+    /// The fencing token, once it is fixed.
+    pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
+        self.fencing.as_ref().and_then(Fencing::token)
     }
 
     /// The node was asked at `now` and may take `within`.
@@ -70,9 +86,57 @@ impl AcquireRound {
     }
 
     /// A vote, in whatever order they come.
-    pub(crate) fn handle_vote(&mut self, node: usize, vote: Result<AcquireAnswer, NodeError>) {
+    ///
+    /// Returns the nodes that have to confirm the fencing token before they are votes, each with what it has
+    /// granted. They are to be asked now: `asks` says of a node when that is and how long it may take.
+    #[must_use]
+    pub(crate) fn handle_vote(
+        &mut self,
+        node: usize,
+        vote: Result<AcquireAnswer, NodeError>,
+        asks: impl Fn(usize) -> (Duration, Duration),
+    ) -> Vec<(usize, FencingToken)> {
+        let (Some(fencing), Ok(AcquireAnswer::Granted(Some(number)))) = (&mut self.fencing, &vote)
+        else {
+            self.record(node, vote);
+            return Vec::new();
+        };
+        let number = *number;
+        let to_confirm = match fencing.grant(node, number) {
+            Grant::Counts => NodeSet::EMPTY,
+            Grant::Fixes { to_confirm } => to_confirm,
+            Grant::Below => NodeSet::of(node),
+            Grant::Above => {
+                let why = "not counted: its fencing counter is above the token";
+                self.record(node, Err(NodeError::connection(why)));
+                return Vec::new();
+            }
+        };
+        let granted_by = |by| (by, fencing.granted_by(by).unwrap_or(number));
+        let confirmations = to_confirm.iter().map(granted_by).collect();
+        self.record(node, vote);
+        for node in to_confirm.iter() {
+            let (now, within) = asks(node);
+            self.granted = self.granted.without(node);
+            self.ballots.ask(node, now, within);
+        }
+        confirmations
+    }
+
+    /// A node answered that its counter has the fencing token now, or failed to.
+    pub(crate) fn handle_confirmation(&mut self, node: usize, answer: Result<(), NodeError>) {
+        let token = self.fencing_token();
+        self.record(node, answer.map(|()| AcquireAnswer::Granted(token)));
+    }
+
+    /// The node is not asked.
+    pub(crate) fn not_asked(&mut self, node: usize, why: NodeError) {
+        self.record(node, Err(why));
+    }
+
+    fn record(&mut self, node: usize, vote: Result<AcquireAnswer, NodeError>) {
         self.granted = match vote {
-            Ok(AcquireAnswer::Granted) => self.granted.with(node),
+            Ok(AcquireAnswer::Granted(_)) => self.granted.with(node),
             _ => self.granted.without(node),
         };
         self.ballots.record(node, vote);
@@ -132,6 +196,8 @@ impl AcquireRound {
         match self.standing() {
             Standing::Won if now < valid_until => Verdict::Won,
             Standing::Won => Verdict::TooLate,
+            // Its keys may have expired before they were confirmed.
+            _ if self.fencing_token().is_some() && now >= valid_until => Verdict::TooLate,
             Standing::Contended => self.contended(own),
             Standing::Unavailable | Standing::Open => {
                 let denied = self.ballots.errors().filter(|e| e.is_final()).count();
@@ -203,7 +269,7 @@ impl AcquireRound {
             .answers()
             .filter_map(|(_, answer)| match answer {
                 AcquireAnswer::Refused(holder) => holder.as_ref(),
-                AcquireAnswer::Granted => None,
+                AcquireAnswer::Granted(_) => None,
             })
     }
 

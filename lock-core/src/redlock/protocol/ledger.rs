@@ -31,6 +31,8 @@ pub(crate) struct Ledger {
     granted: NodeSet,
     /// The nodes where a command that sets the key had no answer.
     doubtful: NodeSet,
+    /// The nodes that failed to set the key, and have not refused to: they may get it later.
+    missed: NodeSet,
     /// The nodes where a command may run behind the release that was meant to follow it.
     behind: NodeSet,
     /// The nodes where a release has taken the key of the held lock, or may have.
@@ -41,6 +43,10 @@ pub(crate) struct Ledger {
     owed: NodeSet,
     /// From when on nodes count that hold the key though they have not granted it.
     settled_at: Duration,
+    /// The nodes that were sent a command which sets the key again, and have not answered it.
+    healing: NodeSet,
+    /// When such a command counts as settled whose answer nobody waits for any more.
+    healed_at: Duration,
     /// Until when a lock that was won can be relied on. It never goes back.
     valid_until: Option<Duration>,
     /// When the validity began.
@@ -104,8 +110,9 @@ impl Ledger {
     }
 
     /// A command that sets the key again is about to be sent.
-    pub(crate) fn heals(&mut self, now: Duration) {
-        self.unsettle(now);
+    pub(crate) fn heals(&mut self, node: usize, now: Duration) {
+        self.healing = self.healing.with(node);
+        self.healed_at = now.saturating_add(UNSETTLED);
     }
 
     /// A node answered a command that sets the key.
@@ -117,8 +124,14 @@ impl Ledger {
     ) -> Follow {
         // Of several keys that could not be set again, some may be there still.
         let may_have_others = self.has_several && self.valid_until.is_some();
+        self.healing = self.healing.without(node);
+        let is_missed = matches!(answer, Err(error) if !error.is_final());
+        self.missed = match is_missed {
+            true => self.missed.with(node),
+            false => self.missed.without(node),
+        };
         let may_be_set = match answer {
-            Ok(AcquireAnswer::Granted) => {
+            Ok(AcquireAnswer::Granted(_)) => {
                 if !self.doubtful.contains(node) || now() >= self.settled_at {
                     self.granted = self.granted.with(node);
                     self.doubtful = self.doubtful.without(node);
@@ -133,7 +146,7 @@ impl Ledger {
                 self.lacks(node, may_have_others);
                 false
             }
-            Err(error) if error.kind() == NodeErrorKind::NotSent => {
+            Err(error) if error.kind() == NodeErrorKind::NotSent || error.is_quarantine() => {
                 self.lacks(node, may_have_others);
                 false
             }
@@ -165,8 +178,9 @@ impl Ledger {
         answer: KeyAnswer,
         now: Duration,
     ) -> bool {
-        let is_settled =
-            self.granted.contains(node) || mutant!(DoubtfulKeysVote) || now >= self.settled_at;
+        let is_settled = self.granted.contains(node)
+            || mutant!(DoubtfulKeysVote)
+            || (now >= self.settled_at && !self.is_healing(node, now));
         let counts = answer == KeyAnswer::Ours && is_settled;
         self.granted = match counts {
             true => self.granted.with(node),
@@ -334,6 +348,14 @@ impl Ledger {
         self.is_releasing && touched.any(|node| !self.owed.contains(node))
     }
 
+    /// The nodes that may be given the key: of a held lock alone, and none that has refused it.
+    pub(crate) fn missed(&self) -> NodeSet {
+        match self.valid_until.is_some() && !self.is_over {
+            true => self.missed,
+            false => NodeSet::EMPTY,
+        }
+    }
+
     pub(crate) fn touched(&self) -> NodeSet {
         self.touched
     }
@@ -352,6 +374,10 @@ impl Ledger {
         if !may_have_others {
             self.touched = self.touched.without(node);
         }
+    }
+
+    fn is_healing(&self, node: usize, now: Duration) -> bool {
+        self.healing.contains(node) && now < self.healed_at
     }
 
     fn unsettle(&mut self, now: Duration) {

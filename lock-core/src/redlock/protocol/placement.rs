@@ -1,5 +1,7 @@
 //! Where keys are: the slot of a cluster, and the node that is asked first when votes are split.
 
+use std::sync::Arc;
+
 use crc::{CRC_16_XMODEM, Crc};
 
 /// The checksum that Redis Cluster places keys by.
@@ -13,12 +15,28 @@ const SLOTS: u16 = 16_384;
 ///
 /// [spec]: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 pub(crate) fn slot(key: &[u8]) -> u16 {
+    CRC16.checksum(tag(key).unwrap_or(key)) % SLOTS
+}
+
+/// The part of a key that alone decides about its slot, if there is one.
+fn tag(key: &[u8]) -> Option<&[u8]> {
     let position = |bytes: &[u8], wanted: u8| bytes.iter().position(|byte| *byte == wanted);
-    let tag = position(key, b'{').and_then(|open| {
-        let rest = &key[open + 1..];
-        position(rest, b'}').map(|close| &rest[..close])
-    });
-    CRC16.checksum(tag.filter(|tag| !tag.is_empty()).unwrap_or(key)) % SLOTS
+    let rest = &key[position(key, b'{')? + 1..];
+    let tag = &rest[..position(rest, b'}')?];
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// What the key of a fencing counter ends with, and that of a lock must not.
+pub(crate) const COUNTER_SUFFIX: &str = ":fencing-counter";
+
+/// The key of the fencing counter that belongs to the key of a lock. It has the slot of that key, unless braces
+/// in the key stand in the way: `a}b` and `{}a` have no tag, and cannot become one.
+pub(crate) fn counter_key(key: &[u8]) -> Arc<[u8]> {
+    let suffix = COUNTER_SUFFIX.as_bytes();
+    match tag(key).is_some() || key.contains(&b'}') {
+        true => Arc::from([key, suffix].concat()),
+        false => Arc::from([b"{", key, b"}", suffix].concat()),
+    }
 }
 
 /// The nodes in the order in which they are the anchor of a key: rivals agree on it without a word
@@ -42,6 +60,27 @@ mod tests {
         assert_eq!(slot(b"a}b{c}"), slot(b"c"));
         for whole in [&b"foo{}{bar}"[..], b"{", b"}{", b"a{b", b""] {
             assert_eq!(slot(whole), CRC16.checksum(whole) % 16_384);
+        }
+    }
+
+    #[test]
+    fn a_counter_shares_the_slot_of_its_lock_unless_braces_stand_in_the_way() {
+        let table: [(&[u8], &str); 8] = [
+            (b"invoice-7", "{invoice-7}"),
+            (b"shop:{42}:cart", "shop:{42}:cart"),
+            (b"a{b", "{a{b}"),
+            (b"{", "{{}"),
+            (b"\x00", "{\x00}"),
+            (b"a}b", "a}b"),
+            (b"{}a", "{}a"),
+            (b"}{", "}{"),
+        ];
+        for (key, expected) in table {
+            let counter = counter_key(key);
+            let shown = format!("{expected}{COUNTER_SUFFIX}");
+            assert_eq!(*counter, *shown.as_bytes(), "{}", key.escape_ascii());
+            let is_odd = key.contains(&b'}') && tag(key).is_none();
+            assert_eq!(slot(&counter) == slot(key), !is_odd, "{shown}");
         }
     }
 

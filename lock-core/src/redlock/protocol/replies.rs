@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use crate::check::Described;
+use crate::fencing::FencingToken;
 use crate::inspection::LockKey;
-use crate::node::{NodeError, Operation, Reply};
+use crate::node::{Fence, NodeError, Operation, Reply, Token};
 
 /// A node's answer to an acquire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireAnswer {
-    Granted,
+    /// With the number of the node's fencing counter, if the command asked for one.
+    Granted(Option<FencingToken>),
     /// With the holder, if the command asked for him.
     Refused(Option<LockKey>),
 }
@@ -26,12 +29,61 @@ pub(crate) enum KeyAnswer {
 
 impl AcquireAnswer {
     pub(crate) fn read(operation: &Operation, reply: Reply) -> Result<Self, NodeError> {
+        if let Operation::Acquire {
+            token,
+            fence: Some(fence),
+            ..
+        } = operation
+        {
+            return Self::fenced(operation, &reply, token, fence);
+        }
         match &reply {
-            Reply::Bytes(status) if status == b"OK" => Ok(Self::Granted),
-            Reply::Int(1) => Ok(Self::Granted),
+            Reply::Bytes(status) if status == b"OK" => Ok(Self::Granted(None)),
+            Reply::Int(1) => Ok(Self::Granted(None)),
             Reply::Nil => Ok(Self::Refused(None)),
             _ => holder(operation, &reply).map(|holder| Self::Refused(Some(holder))),
         }
+    }
+
+    /// The same where a fencing token was asked for.
+    fn fenced(
+        operation: &Operation,
+        reply: &Reply,
+        token: &Token,
+        fence: &Fence,
+    ) -> Result<Self, NodeError> {
+        if let Reply::Int(number) = reply {
+            let number = u64::try_from(*number).ok().map(FencingToken::new);
+            let is_possible =
+                |number: &FencingToken| *number > fence.above && *number <= FencingToken::MAX;
+            return match number.filter(is_possible) {
+                Some(number) => Ok(Self::Granted(Some(number))),
+                None => Err(NodeError::unexpected_reply(operation, reply)),
+            };
+        }
+        let holder = holder(operation, reply)?;
+        if holder.token.as_deref() == Some(token.as_bytes()) {
+            // Neither granted nor refused: the key is there, and has to be released.
+            return Err(NodeError::connection(
+                "not counted: the key was set, but its fencing counter is gone",
+            ));
+        }
+        Ok(Self::Refused(Some(holder)))
+    }
+
+    pub(crate) fn is_granted(&self) -> bool {
+        matches!(self, Self::Granted(_))
+    }
+}
+
+/// Reads the reply to the confirmation of a fencing token.
+pub(crate) fn confirmed(operation: &Operation, reply: &Reply) -> Result<(), NodeError> {
+    match reply {
+        Reply::Int(1) => Ok(()),
+        Reply::Int(0) => Err(NodeError::connection(
+            "not confirmed: the key or its fencing counter is gone",
+        )),
+        _ => Err(NodeError::unexpected_reply(operation, reply)),
     }
 }
 
@@ -70,6 +122,34 @@ pub(crate) fn scanned(
         ))
     };
     read().ok_or(unexpected)
+}
+
+/// Reads what a server told of itself.
+pub(crate) fn described(operation: &Operation, reply: &Reply) -> Result<Described, NodeError> {
+    let unexpected = || NodeError::unexpected_reply(operation, reply);
+    let (time, told) = match reply {
+        Reply::Array(parts) => parts.split_at_checked(2).ok_or_else(unexpected)?,
+        _ => return Err(unexpected()),
+    };
+    let text = |reply: &Reply| match reply {
+        Reply::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let number = |reply| text(reply)?.parse::<u64>().ok();
+    let [secs, micros] = [&time[0], &time[1]].map(number);
+    let info = match told {
+        [Reply::Bytes(lines)] => {
+            let lines = String::from_utf8_lossy(lines);
+            let pairs = lines.lines().filter_map(|line| line.split_once(':'));
+            let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            Ok(pairs.map(owned).collect())
+        }
+        [Reply::Nil, why] => Err(text(why).ok_or_else(unexpected)?),
+        _ => return Err(unexpected()),
+    };
+    let micros = Duration::from_micros(micros.ok_or_else(unexpected)?);
+    let time = Duration::from_secs(secs.ok_or_else(unexpected)?).saturating_add(micros);
+    Ok(Described { time, info })
 }
 
 /// Reads who holds a lock, as a node told.
@@ -156,8 +236,8 @@ mod tests {
     fn an_acquire_is_granted_refused_or_refused_with_the_holder() {
         let bytes = |bytes: &[u8]| Reply::Bytes(bytes.to_vec());
         let table = [
-            (Reply::ok(), AcquireAnswer::Granted),
-            (Reply::Int(1), AcquireAnswer::Granted),
+            (Reply::ok(), AcquireAnswer::Granted(None)),
+            (Reply::Int(1), AcquireAnswer::Granted(None)),
             (Reply::Nil, AcquireAnswer::Refused(None)),
             (
                 Reply::Array(vec![bytes(b"\xff"), Reply::Int(9)]),

@@ -61,6 +61,7 @@ macro_rules! __lock_checks {
             required L11 dropping::a_lock_serves_several_runtimes,
             required L11 stale::dropping_a_stale_guard_leaves_the_successor_alone,
             required L12 exclusion::each_acquisition_has_a_token_of_its_own,
+            required L12 exclusion::a_fencing_token_grows_or_is_refused,
             required L13 holding::a_released_lock_is_kept_for_hold_at_least,
             required L13 holding::a_dropped_lock_is_kept_for_hold_at_least,
             required L13 holding::a_release_after_hold_at_least_frees_at_once,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::node::{ExtendEntry, Keys, Operation};
-use lock_core::{Command, Reply, Token, Ttl};
+use lock_core::node::{ExtendEntry, Fence, Guard, Keys, Operation};
+use lock_core::{Command, FencingToken, Reply, Token, Ttl};
 
 /// The lifetime of keys that shall not expire during a check.
 pub(crate) const TTL: Duration = Duration::from_secs(600);
@@ -28,6 +28,8 @@ fn acquire_keys(keys: Keys, token: Token, ttl: Duration, report_holder: bool) ->
         token,
         ttl: ttl_of(ttl),
         report_holder,
+        fence: None,
+        guard: None,
     })
 }
 
@@ -121,6 +123,70 @@ pub(crate) fn acquire_all_for<K: AsRef<[u8]>>(keys: &[K], token: Token, ttl: Dur
     acquire_keys(several(keys), token, ttl, true)
 }
 
+/// How long counters live.
+pub(crate) const RETENTION: Duration = Duration::from_secs(86_400);
+
+/// The key of a counter.
+pub(crate) fn counter_of(key: &str) -> String {
+    format!("{{{key}}}:counter")
+}
+
+fn fence(keys: &[&str], above: u64) -> Fence {
+    Fence {
+        counters: keys.iter().map(|key| bytes(counter_of(key))).collect(),
+        above: FencingToken::new(above),
+        retention: ttl_of(RETENTION),
+    }
+}
+
+/// A single key or several ones.
+fn keys_of(keys: &[&str]) -> Keys {
+    match keys {
+        [key] => one(key),
+        keys => several(keys),
+    }
+}
+
+pub(crate) fn acquire_fenced(keys: &[&str], token: Token, above: u64) -> Command {
+    Command::from(Operation::Acquire {
+        keys: keys_of(keys),
+        token,
+        ttl: ttl_of(TTL),
+        report_holder: true,
+        fence: Some(fence(keys, above)),
+        guard: None,
+    })
+}
+
+/// The same acquire behind a restart guard.
+pub(crate) fn guarded(acquire: &Command, key: &str, quarantine: Duration) -> Command {
+    let mut operation = acquire.operation().clone();
+    if let Operation::Acquire { guard, .. } = &mut operation {
+        *guard = Some(Guard {
+            key: bytes(key),
+            quarantine: ttl_of(quarantine),
+        });
+    }
+    Command::from(operation)
+}
+
+pub(crate) fn bootstrap(key: &str, quarantine: Duration) -> Command {
+    Command::from(Operation::Bootstrap {
+        key: bytes(key),
+        quarantine: ttl_of(quarantine),
+    })
+}
+
+pub(crate) fn confirm(keys: &[&str], token: Token, granted: u64, raised: u64) -> Command {
+    Command::from(Operation::Confirm {
+        keys: keys_of(keys),
+        token,
+        fence: fence(keys, 0),
+        granted: FencingToken::new(granted),
+        raised: FencingToken::new(raised),
+    })
+}
+
 pub(crate) fn release_all<K: AsRef<[u8]>>(keys: &[K], token: Token) -> Command {
     release_all_keeping(keys, token, Duration::ZERO)
 }
@@ -144,6 +210,10 @@ pub(crate) fn remove(key: impl AsRef<[u8]>) -> Command {
 pub(crate) fn scan(prefix: impl AsRef<[u8]>, cursor: u64) -> Command {
     let prefix = bytes(prefix);
     Command::from(Operation::Scan { prefix, cursor })
+}
+
+pub(crate) fn describe() -> Command {
+    Command::from(Operation::Describe)
 }
 
 /// The answer to an operation on several keys, one integer for each.

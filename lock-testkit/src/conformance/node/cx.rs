@@ -9,9 +9,10 @@ use lock_core::runtime::BoxFuture;
 use lock_core::{Command, NodeError, RedisNode, Reply, Runtime, Token};
 
 pub(crate) use super::commands::{
-    TTL, acquire, acquire_all, acquire_all_for, acquire_for, acquire_or_report,
-    acquire_or_report_for, answers, exchange, exchange_all, extend, extend_all, extended, inspect,
-    release, release_all, release_all_keeping, release_keeping, remove, scan,
+    TTL, acquire, acquire_all, acquire_all_for, acquire_fenced, acquire_for, acquire_or_report,
+    acquire_or_report_for, answers, bootstrap, confirm, counter_of, describe, exchange,
+    exchange_all, extend, extend_all, extended, guarded, inspect, release, release_all,
+    release_all_keeping, release_keeping, remove, scan,
 };
 use super::harness::{Access, Entry, NodeBed, NodeFault};
 use super::show::reply_shown;

@@ -16,23 +16,28 @@ fn ask(round: &mut AcquireRound) {
     }
 }
 
+fn vote(round: &mut AcquireRound, node: usize, vote: Result<AcquireAnswer, NodeError>) {
+    let to_confirm = round.handle_vote(node, vote, |_| panic!("nothing is to be confirmed"));
+    assert_eq!(to_confirm, []);
+}
+
 fn granted(round: &mut AcquireRound, node: usize) {
-    round.handle_vote(node, Ok(AcquireAnswer::Granted));
+    vote(round, node, Ok(AcquireAnswer::Granted(None)));
 }
 
 fn refused(round: &mut AcquireRound, node: usize) {
-    round.handle_vote(node, Ok(AcquireAnswer::Refused(None)));
+    vote(round, node, Ok(AcquireAnswer::Refused(None)));
 }
 
 fn named(round: &mut AcquireRound, node: usize, token: &str, ttl: u64) {
     let token = Some(token.as_bytes().to_vec());
     let ttl = Some(Duration::from_millis(ttl));
     let refused = AcquireAnswer::Refused(Some(LockKey { token, ttl }));
-    round.handle_vote(node, Ok(refused));
+    vote(round, node, Ok(refused));
 }
 
 fn failed(round: &mut AcquireRound, node: usize) {
-    round.handle_vote(node, Err(NodeError::connection("broken")));
+    vote(round, node, Err(NodeError::connection("broken")));
 }
 
 fn verdict(round: &AcquireRound) -> Verdict {
@@ -287,13 +292,13 @@ fn missing_permissions_are_told_apart_only_when_they_alone_decide() {
     let denied = || NodeError::server("NOPERM no");
     for line in ["WRONGPASS no", "CROSSSLOT no", "MOVED 1 b:2", "ASK 1 b:2"] {
         let mut two = round(3);
-        two.handle_vote(0, Err(denied()));
-        two.handle_vote(1, Err(NodeError::server(line)));
+        vote(&mut two, 0, Err(denied()));
+        vote(&mut two, 1, Err(NodeError::server(line)));
         assert_eq!(verdict(&two), Verdict::Unavailable { denied: true });
     }
 
     let mut one = round(3);
-    one.handle_vote(0, Err(denied()));
+    vote(&mut one, 0, Err(denied()));
     failed(&mut one, 1);
     assert_eq!(verdict(&one), Verdict::Unavailable { denied: false });
 }

@@ -47,7 +47,7 @@ fn asked(has_several: bool) -> Ledger {
 fn held() -> Ledger {
     let mut ledger = asked(false);
     for node in 0..2 {
-        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
     }
     ledger.acquire_answered(2, &refused(), at_zero);
     assert!(ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO));
@@ -58,7 +58,7 @@ fn held() -> Ledger {
 fn a_key_may_be_where_a_command_went_until_a_definite_answer() {
     let table: [(Answer, bool, &[usize]); 5] = [
         // answer of node 0, then: is it granted, and where may keys be
-        (Ok(AcquireAnswer::Granted), true, &[0, 1, 2]),
+        (Ok(AcquireAnswer::Granted(None)), true, &[0, 1, 2]),
         (refused(), false, &[1, 2]),
         (not_sent(), false, &[1, 2]),
         (cross_slot(), false, &[1, 2]),
@@ -77,7 +77,7 @@ fn a_key_may_be_where_a_command_went_until_a_definite_answer() {
 fn of_several_keys_that_could_not_be_set_again_some_may_be_there() {
     for (answer, touched) in [(refused(), true), (not_sent(), true), (cross_slot(), false)] {
         let mut ledger = asked(true);
-        ledger.acquire_answered(0, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.acquire_answered(0, &Ok(AcquireAnswer::Granted(None)), at_zero);
         ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
         ledger.acquire_answered(0, &answer, at_zero);
         assert!(!ledger.granted().contains(0), "{answer:?}");
@@ -96,7 +96,7 @@ fn nothing_that_sets_a_key_begins_once_the_lock_is_over() {
 
 #[test]
 fn a_late_grant_is_released_unless_a_release_is_sure_to_follow_it() {
-    let granted = || Ok(AcquireAnswer::Granted);
+    let granted = || Ok(AcquireAnswer::Granted(None));
     // Sent before the end: the release that the end brings follows it.
     let mut ledger = asked(false);
     ledger.end();
@@ -138,10 +138,10 @@ fn a_late_grant_is_released_unless_a_release_is_sure_to_follow_it() {
 fn a_late_grant_of_a_lock_that_is_held_counts() {
     let mut ledger = asked(false);
     for node in 0..2 {
-        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
     }
     ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
-    let follow = ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted), at_zero);
+    let follow = ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted(None)), at_zero);
     assert_eq!(
         (follow, ledger.granted()),
         (Follow::Nothing, NodeSet::all(3))
@@ -176,7 +176,7 @@ fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
 
     let mut ledger = asked(false);
     for node in 0..2 {
-        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
     }
     ledger.acquire_answered(2, &broken(), at_zero);
     ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
@@ -189,30 +189,76 @@ fn a_key_that_was_set_without_an_answer_counts_when_it_is_settled() {
     // Setting it again makes it unsettled anew, where it is not known to be.
     ledger.extend_answered(2, KeyAnswer::Missing, UNSETTLED);
     assert!(!ledger.granted().contains(2));
-    ledger.heals(UNSETTLED);
+    ledger.heals(2, UNSETTLED);
     assert!(!ledger.extend_answered(2, yes, UNSETTLED * 2 - MS));
+    // Whose answer never came, since its runtime ended.
+    assert!(ledger.extend_answered(2, yes, UNSETTLED * 2));
 }
 
 #[test]
 fn a_key_that_was_set_again_counts_when_the_doubtful_command_before_is_settled() {
-    let (yes, granted) = (KeyAnswer::Ours, Ok(AcquireAnswer::Granted));
+    let (yes, granted) = (KeyAnswer::Ours, Ok(AcquireAnswer::Granted(None)));
     let mut ledger = asked(false);
     ledger.acquire_answered(0, &granted, at_zero);
     ledger.acquire_answered(1, &granted, at_zero);
     ledger.acquire_answered(2, &broken(), at_zero);
     ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
     ledger.extend_answered(2, KeyAnswer::Missing, MS);
-    ledger.heals(MS);
+    ledger.heals(2, MS);
     ledger.acquire_answered(2, &granted, || 2 * MS);
-    assert!(!ledger.extend_answered(2, yes, UNSETTLED));
-    assert!(ledger.extend_answered(2, yes, UNSETTLED + MS));
+    assert!(!ledger.extend_answered(2, yes, UNSETTLED - MS));
+    assert!(ledger.extend_answered(2, yes, UNSETTLED));
+}
+
+#[test]
+fn a_held_lock_missed_the_nodes_that_failed_and_none_that_refused() {
+    let table: [(Answer, bool); 6] = [
+        (Ok(AcquireAnswer::Granted(None)), false),
+        (refused(), false),
+        (not_sent(), true),
+        (broken(), true),
+        (cross_slot(), false),
+        (Err(NodeError::server("NOPERM this user may not")), false),
+    ];
+    for (answer, is_missed) in table {
+        let mut ledger = asked(false);
+        for node in 0..2 {
+            ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
+        }
+        ledger.acquire_answered(2, &answer, at_zero);
+        assert!(ledger.missed().is_empty(), "it is not won yet");
+        ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+        assert_eq!(ledger.missed().contains(2), is_missed, "{answer:?}");
+        // Whatever a later try comes to counts.
+        ledger.acquire_answered(2, &refused(), at_zero);
+        assert!(ledger.missed().is_empty());
+        ledger.acquire_answered(2, &broken(), at_zero);
+        ledger.end();
+        assert!(ledger.missed().is_empty(), "nothing is set any more");
+    }
+}
+
+#[test]
+fn a_key_that_is_set_again_at_one_node_unsettles_no_other() {
+    let mut ledger = asked(false);
+    for node in 0..2 {
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
+    }
+    ledger.acquire_answered(2, &broken(), at_zero);
+    ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+    ledger.extend_answered(1, KeyAnswer::Missing, MS);
+    ledger.heals(1, UNSETTLED - MS);
+    assert!(ledger.extend_answered(2, KeyAnswer::Ours, UNSETTLED));
+    assert!(!ledger.extend_answered(1, KeyAnswer::Ours, UNSETTLED));
+    ledger.acquire_answered(1, &not_sent(), || UNSETTLED);
+    assert!(ledger.extend_answered(1, KeyAnswer::Ours, UNSETTLED));
 }
 
 #[test]
 fn a_win_before_all_answers_leaves_the_others_unsettled() {
     let mut ledger = asked(false);
     for node in 0..2 {
-        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted), at_zero);
+        ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
     }
     ledger.is_won(5 * MS, 100 * MS, Duration::ZERO);
     assert!(!ledger.extend_answered(2, KeyAnswer::Ours, 5 * MS));
@@ -229,7 +275,7 @@ fn a_lease_may_be_anywhere_and_counts_where_it_was_exchanged() {
     assert!(!ledger.extend_answered(1, KeyAnswer::Foreign, MS));
     assert_eq!(ledger.granted(), set(&[0]));
     // What is set again may vanish again.
-    ledger.heals(MS);
+    ledger.heals(1, MS);
     assert!(ledger.extend_answered(0, KeyAnswer::Ours, MS));
     assert!(!ledger.extend_answered(1, KeyAnswer::Ours, MS));
 }
@@ -293,7 +339,7 @@ fn a_key_that_one_command_set_is_known_though_another_one_was_not_sent() {
     let mut ledger = held();
     assert!(ledger.begins(2) && ledger.begins(2));
     ledger.acquire_answered(2, &not_sent(), at_zero);
-    ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted), at_zero);
+    ledger.acquire_answered(2, &Ok(AcquireAnswer::Granted(None)), at_zero);
     assert!(ledger.touched().contains(2));
 }
 

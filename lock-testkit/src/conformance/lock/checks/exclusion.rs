@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_core::{DistributedLock, LockRequest, RetryPolicy};
+use lock_core::{AcquireError, DistributedLock, InvalidInput, LockRequest, RetryPolicy};
 
 use super::{MS, long};
 use crate::conformance::lock::cx::LockCx;
-use crate::conformance::{CheckResult, expect, expect_eq, failure};
+use crate::conformance::{CheckResult, Failure, expect, expect_eq, failure};
 
 /// Lets a few contenders wait no longer than necessary.
 pub(super) fn eager(request: LockRequest) -> LockRequest {
@@ -93,6 +93,31 @@ pub(crate) async fn each_acquisition_has_a_token_of_its_own(cx: &LockCx) -> Chec
         }
     }
     Ok(())
+}
+
+/// Whoever asks for a fencing token gets one, or is told that there is none.
+pub(crate) async fn a_fencing_token_grows_or_is_refused(cx: &LockCx) -> CheckResult {
+    let rival = cx.rival().await?;
+    let request = long("k").fencing(true);
+    let mut largest = None;
+    for lock in [cx.lock(), &rival, cx.lock()] {
+        let guard = match cx.wait(lock, &request).await? {
+            Err(AcquireError::Invalid(InvalidInput::FencingUnsupported)) if largest.is_none() => {
+                return Ok(());
+            }
+            taken => {
+                taken.map_err(|error| Failure::new("a guard or a refusal", error.to_string()))?
+            }
+        };
+        let token = guard.fencing_token();
+        let is_larger = token > largest;
+        expect(is_larger, "a larger fencing token than before", token)?;
+        largest = token;
+        drop(guard.release().await);
+    }
+    let plain = cx.take(cx.lock(), long("plain").fencing(false)).await?;
+    let token = plain.fencing_token();
+    expect_eq("the token of a lock without fencing", &None, &token)
 }
 
 pub(crate) async fn the_holder_is_kept_out_like_anybody_else(cx: &LockCx) -> CheckResult {

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use lock_core::Reply;
 
 use super::scripts::expect_script_errors;
-use crate::conformance::node::cx::{NodeCx, TTL, acquire, inspect, release, remove, scan};
+use crate::conformance::node::cx::{
+    NodeCx, TTL, acquire, describe, inspect, release, remove, scan,
+};
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
 use crate::conformance::{CheckResult, Failure};
@@ -78,6 +80,42 @@ pub(crate) async fn an_inspection_changes_nothing(cx: &NodeCx) -> CheckResult {
         }
     }
     Ok(())
+}
+
+/// The time never goes back, and a server that takes locks is the primary.
+pub(crate) async fn a_description_tells_the_time_and_the_role(cx: &NodeCx) -> CheckResult {
+    let first = described(cx).await?;
+    let second = described(cx).await?;
+    if second < first {
+        return Err(Failure::new(
+            format!("a time that is not before {first:?}"),
+            format!("{second:?}"),
+        ));
+    }
+    cx.expect_keys(&[]).await
+}
+
+/// The server's time, in seconds and microseconds.
+async fn described(cx: &NodeCx) -> CheckResult<(u64, u64)> {
+    let reply = cx.reply(&describe()).await?;
+    let number = |part: &Reply| match part {
+        Reply::Bytes(text) => std::str::from_utf8(text).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    if let Reply::Array(parts) = &reply
+        && let [secs, micros, Reply::Bytes(lines)] = &parts[..]
+        && let (Some(secs), Some(micros)) = (number(secs), number(micros))
+        && micros < 1_000_000
+        && lines
+            .split(|byte| *byte == b'\n')
+            .any(|line| line == b"role:master")
+    {
+        return Ok((secs, micros));
+    }
+    Err(Failure::new(
+        "the texts of the seconds and of the microseconds, and lines with role:master",
+        format!("{reply:?}"),
+    ))
 }
 
 pub(crate) async fn a_removal_deletes_the_key_whoever_holds_it(cx: &NodeCx) -> CheckResult {

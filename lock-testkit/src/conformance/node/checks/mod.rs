@@ -9,6 +9,8 @@ pub(super) mod denials;
 pub(super) mod exchanging;
 pub(super) mod expiry;
 pub(super) mod extending;
+pub(super) mod fencing;
+pub(super) mod guarding;
 pub(super) mod hanging;
 pub(super) mod inspecting;
 pub(super) mod ordering;

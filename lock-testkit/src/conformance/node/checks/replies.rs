@@ -5,9 +5,9 @@ use std::time::Duration;
 use lock_core::Reply;
 
 use crate::conformance::node::cx::{
-    NodeCx, TTL, acquire, acquire_all, acquire_for, acquire_or_report, acquire_or_report_for,
-    answers, exchange, exchange_all, extend_all, extended, inspect, release, release_all,
-    release_all_keeping, release_keeping, remove,
+    NodeCx, TTL, acquire, acquire_all, acquire_fenced, acquire_for, acquire_or_report,
+    acquire_or_report_for, answers, confirm, exchange, exchange_all, extend_all, extended, inspect,
+    release, release_all, release_all_keeping, release_keeping, remove,
 };
 use crate::conformance::node::harness::Entry;
 use crate::conformance::node::looks::living;
@@ -171,6 +171,23 @@ pub(crate) async fn every_reply_has_the_form_that_the_docs_name(cx: &NodeCx) -> 
             told(Reply::Bytes(b"f".to_vec())),
         ),
         (acquire_all(&["hash", "e"], mine), told(Reply::Nil)),
+        (
+            acquire_fenced(&["n"], mine, 1 << 52),
+            Reply::Int((1 << 52) + 1),
+        ),
+        (
+            acquire_fenced(&["free", "foreign"], other, 0),
+            told(Reply::Bytes(b"f".to_vec())),
+        ),
+        (acquire_fenced(&["hash"], mine, 0), told(Reply::Nil)),
+        (
+            confirm(&["n"], mine, (1 << 52) + 1, (1 << 52) + 3),
+            Reply::Int(1),
+        ),
+        (
+            confirm(&["n"], mine, (1 << 52) + 1, (1 << 52) + 3),
+            Reply::Int(0),
+        ),
         (inspect("foreign"), told(Reply::Bytes(b"f".to_vec()))),
         (inspect("hash"), told(Reply::Nil)),
         (inspect("missing"), Reply::Int(0)),

@@ -173,11 +173,16 @@ pub(crate) async fn a_script_that_may_not_set_is_an_error(cx: &NodeCx) -> CheckR
 
 /// Fails unless the command ends with an error and sets nothing while the server is out of memory.
 pub(super) async fn expect_set_denied(cx: &NodeCx, command: &Command) -> CheckResult {
+    with_set_denied(cx, command).await?;
+    cx.expect_keys(&[]).await
+}
+
+/// Fails unless the command ends with an error while the server is out of memory.
+pub(super) async fn with_set_denied(cx: &NodeCx, command: &Command) -> CheckResult {
     let denial = Denial::OutOfMemory;
     cx.inject(NodeFault::Deny(denial)).await?;
     expect_denied(cx, denial, command).await?;
-    cx.heal().await?;
-    cx.expect_keys(&[]).await
+    cx.heal().await
 }
 
 pub(super) async fn expect_denied(cx: &NodeCx, denial: Denial, command: &Command) -> CheckResult {
