@@ -32,7 +32,8 @@
 //!
 //! While connecting, redis-rs also sends `AUTH` or, only with `protocol=resp3`, `HELLO`, which everybody may send
 //! and a proxy may not know: RESP2, the default, does without. It sends `CLIENT SETINFO` too, and goes on where that
-//! is denied; `+client|setinfo` keeps it out of the `ACL LOG` of a server, and of sentinels, of Redis 7.2 or newer.
+//! is denied; `+client|setinfo`, which Redis 7.0 alone refuses and does not need, keeps it out of the `ACL LOG` of
+//! servers and sentinels.
 //!
 //! # What to expect of the connection
 //!

@@ -7,15 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lock_core::{RedisNode, Redlock};
-use lock_fred::FredNode;
-use lock_redis_rs::RedisRsNode;
+use lock_core::Redlock;
 use lock_testkit::sim::Chance;
 use tokio::sync::{mpsc, watch};
 
 use crate::BoxError;
-use crate::args::{Backend, ChildArgs};
+use crate::args::ChildArgs;
 use crate::event::Event;
+use crate::locks;
 use crate::ticks;
 use crate::usage::Usage;
 use crate::work::{self, Kind};
@@ -129,16 +128,11 @@ pub(crate) fn run(args: &ChildArgs) -> Result<ExitCode, BoxError> {
 }
 
 async fn live(args: &ChildArgs) -> Result<(), BoxError> {
-    let nodes: Vec<_> = args
-        .nodes
-        .iter()
-        .map(|node| connect(args.backend, node))
-        .collect::<Result<_, _>>()?;
     let owner = format!("child {}", args.number);
-    let locks = Redlock::builder().nodes(nodes).owner(owner).build()?;
+    let locks = locks::build(args.backend, args.rules, &args.nodes, owner)?;
     let (work, is_working) = watch::channel(false);
     let desk = Desk {
-        locks: locks.into(),
+        locks,
         shared: Arc::default(),
         is_working,
     };
@@ -181,26 +175,4 @@ fn listen() -> mpsc::UnboundedReceiver<String> {
         }
     });
     words
-}
-
-/// The node of a URL, or of `NAME=URL,URL,..`: the sentinels of a master.
-fn connect(backend: Backend, node: &str) -> Result<Arc<dyn RedisNode>, BoxError> {
-    let Some((name, sentinels)) = node.split_once('=') else {
-        return Ok(match backend {
-            Backend::RedisRs => Arc::new(RedisRsNode::new(node)?),
-            Backend::Fred => Arc::new(FredNode::new(node)?),
-        });
-    };
-    let master = format!("redis://{name}");
-    let sentinels = sentinels.split(',');
-    Ok(match backend {
-        Backend::RedisRs => {
-            let sentinels: Result<Vec<_>, _> = sentinels.map(RedisRsNode::new).collect();
-            Arc::new(RedisRsNode::new(master)?.sentinels(sentinels?)?)
-        }
-        Backend::Fred => {
-            let sentinels: Result<Vec<_>, _> = sentinels.map(FredNode::new).collect();
-            Arc::new(FredNode::new(master)?.sentinels(sentinels?)?)
-        }
-    })
 }

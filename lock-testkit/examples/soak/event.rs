@@ -19,12 +19,13 @@ pub(crate) enum End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A lock was acquired. It was asked for at `asked`, the call had returned at `from`, and what was left
-    /// then was over at `until`, not earlier.
+    /// then was over at `until`, not earlier. `fence` is its fencing token, if it asked for one.
     Held {
         hold: u64,
         asked: Micros,
         from: Micros,
         until: Micros,
+        fence: Option<u64>,
         names: Vec<String>,
     },
     /// A hold lives longer than it was known to.
@@ -53,8 +54,16 @@ impl fmt::Display for Event {
                 asked,
                 from,
                 until,
+                fence,
                 names,
-            } => write!(f, "held {hold} {asked} {from} {until} {}", names.join(",")),
+            } => {
+                write!(f, "held {hold} {asked} {from} {until} ")?;
+                match fence {
+                    Some(fence) => write!(f, "{fence} ")?,
+                    None => write!(f, "unfenced ")?,
+                }
+                f.write_str(&names.join(","))
+            }
             Self::Extended { hold, until } => write!(f, "extended {hold} {until}"),
             Self::Ended { hold, at, end } => match end {
                 End::GivenUp => write!(f, "ended {hold} {at} given-up"),
@@ -83,11 +92,15 @@ impl FromStr for Event {
             number.map_err(|error| format!("{text}: {error}"))
         };
         match (verb, &*words) {
-            ("held", [hold, asked, from, until, names]) => Ok(Self::Held {
+            ("held", [hold, asked, from, until, fence, names]) => Ok(Self::Held {
                 hold: number(hold)?,
                 asked: number(asked)?,
                 from: number(from)?,
                 until: number(until)?,
+                fence: match *fence {
+                    "unfenced" => None,
+                    fence => Some(number(fence)?),
+                },
                 names: names.split(',').map(str::to_owned).collect(),
             }),
             ("extended", [hold, until]) => Ok(Self::Extended {
@@ -130,14 +143,17 @@ mod tests {
             at: 4,
             end,
         };
+        let held = |fence| Event::Held {
+            hold: 7,
+            asked: 1,
+            from: 2,
+            until: 3,
+            fence,
+            names: vec!["a".to_owned(), "b".to_owned()],
+        };
         let events = [
-            Event::Held {
-                hold: 7,
-                asked: 1,
-                from: 2,
-                until: 3,
-                names: vec!["a".to_owned(), "b".to_owned()],
-            },
+            held(None),
+            held(Some(4)),
             Event::Extended { hold: 7, until: 5 },
             ended(End::GivenUp),
             ended(End::Invalid { last_valid: 3 }),

@@ -49,6 +49,7 @@ impl Fleet {
                 number,
                 backend,
                 seed: args.seed.wrapping_add(number),
+                rules: args.rules,
                 nodes: nodes.to_vec(),
             };
             Member::start(&child, Arc::clone(&record), log.clone())

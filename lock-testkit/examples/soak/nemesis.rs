@@ -10,8 +10,9 @@ use lock_testkit::sim::Chance;
 use crate::BoxError;
 use crate::clock::{self, Micros};
 use crate::fleet::Fleet;
+use crate::forgetting::Forgetting;
 use crate::judge::Forgot;
-use crate::nodes::{GROUP, NODES, Nodes, QUORUM};
+use crate::nodes::{GROUP, MAJORITY, NODES, Nodes};
 use crate::work::LONGEST_TTL;
 
 /// How many faults of servers there may be at once: together they may be a majority.
@@ -27,6 +28,7 @@ pub(crate) type Faults = Vec<(Micros, Micros, String)>;
 pub(crate) struct Nemesis<'a> {
     nodes: &'a Nodes,
     fleet: &'a Fleet,
+    forgetting: &'a Forgetting,
     end: Instant,
     /// The nodes that have a fault now.
     busy: Mutex<[bool; NODES]>,
@@ -46,14 +48,20 @@ enum Fault {
 }
 
 impl Fault {
-    fn choose(chance: &mut Chance) -> Self {
+    /// Servers that have to wait for their turn to forget try it more often.
+    fn choose(in_turn: bool, chance: &mut Chance) -> Self {
         match chance.below(100) {
+            0..15 if in_turn => Self::KillWithoutData,
             0..30 => Self::Pause,
             30..55 => Self::KillWithData,
             55..60 => Self::KillWithoutData,
             60..70 => Self::KillForLong,
             _ => Self::KillClients,
         }
+    }
+
+    fn forgets(self) -> bool {
+        matches!(self, Self::KillWithoutData | Self::KillForLong)
     }
 }
 
@@ -62,12 +70,14 @@ impl<'a> Nemesis<'a> {
     pub(crate) fn rage(
         nodes: &'a Nodes,
         fleet: &'a Fleet,
+        forgetting: &'a Forgetting,
         length: Duration,
         chance: &mut Chance,
     ) -> Result<(Faults, Vec<Forgot>), BoxError> {
         let nemesis = Self {
             nodes,
             fleet,
+            forgetting,
             end: Instant::now() + length,
             busy: Mutex::default(),
             faults: Mutex::default(),
@@ -107,7 +117,13 @@ impl<'a> Nemesis<'a> {
             }
             let node = chance.index(GROUP);
             if self.take(node) {
-                self.break_server(node, Fault::choose(chance), chance)?;
+                let fault = Fault::choose(self.forgetting.one_at_a_time, chance);
+                if !fault.forgets() {
+                    self.break_server(node, fault, chance)?;
+                } else if self.may_forget(node) {
+                    self.break_server(node, fault, chance)?;
+                    self.forgetting.end(node, Instant::now());
+                }
                 self.give_back(node);
             }
         }
@@ -135,7 +151,7 @@ impl<'a> Nemesis<'a> {
             Fault::KillClients => kill_clients(server),
         }
         .map_err(failed)?;
-        if let Fault::KillWithoutData | Fault::KillForLong = fault {
+        if fault.forgets() {
             self.forgets(node, from, matches!(fault, Fault::KillForLong));
         }
         self.note(from, format!("{fault:?} of node {node}"));
@@ -160,7 +176,7 @@ impl<'a> Nemesis<'a> {
             let servers = taken.iter().map(|&node| &self.nodes.alone[node]);
             servers.map(what).collect::<Result<Vec<_>, _>>()
         };
-        if taken.len() >= QUORUM {
+        if taken.len() >= MAJORITY {
             let failed = |error| format!("a pause of {taken:?}: {error}");
             each(RedisServer::pause).map_err(failed)?;
             thread::sleep(between(chance, 50, 1_500));
@@ -180,7 +196,7 @@ impl<'a> Nemesis<'a> {
             let master = group.master().map_err(|error| error.to_string())?;
             let from = clock::now();
             let left = self.end.saturating_duration_since(Instant::now());
-            if failed_over || left < FAILOVER_TAKES {
+            if failed_over || left < FAILOVER_TAKES || !self.may_forget(GROUP) {
                 // Shorter than what sentinels take for a death.
                 let done = match chance.below(2) {
                     0 => self.pause(master, between(chance, 20, 400)),
@@ -203,6 +219,7 @@ impl<'a> Nemesis<'a> {
             };
             done.map_err(|error| format!("a failover: {error}"))?;
             group.settle().map_err(|error| error.to_string())?;
+            self.forgetting.end(GROUP, Instant::now());
             self.forgets(GROUP, from, false);
             let how = if is_planned {
                 "planned"
@@ -226,6 +243,12 @@ impl<'a> Nemesis<'a> {
             self.note(from, format!("stop of child {child}"));
         }
         Ok(())
+    }
+
+    /// Takes the turn to forget, if it is free.
+    fn may_forget(&self, node: usize) -> bool {
+        let grants = |node| self.nodes.grants(node);
+        self.forgetting.begin(node, Instant::now(), grants)
     }
 
     fn take(&self, node: usize) -> bool {

@@ -1,7 +1,7 @@
 //! The servers: four that stand alone, and a master with its replica and three sentinels for the fifth.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lock_core::Reply;
 use lock_testkit::{RedisServer, RedisServerBuilder, ServerError};
@@ -11,13 +11,16 @@ use crate::BoxError;
 /// How many nodes there are.
 pub(crate) const NODES: usize = 5;
 
-/// How many must agree: a majority.
-pub(crate) const QUORUM: usize = NODES / 2 + 1;
+/// How many are a majority, the least that must agree.
+pub(crate) const MAJORITY: usize = NODES / 2 + 1;
 
 /// The number of the node that sentinels lead to; those before it stand alone.
 pub(crate) const GROUP: usize = NODES - 1;
 
 const MASTER: &str = "soaked";
+
+/// The key of the restart guard.
+pub(crate) const RESTART_GUARD: &str = ":restart-guard";
 
 /// A failover takes seconds, and the end of the old master's reign ten more.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
@@ -28,6 +31,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) struct Nodes {
     pub(crate) alone: Vec<RedisServer>,
     pub(crate) group: Group,
+    is_guarded: bool,
 }
 
 /// A master, its replica, and the sentinels that watch them.
@@ -37,13 +41,14 @@ pub(crate) struct Group {
 }
 
 impl Nodes {
-    pub(crate) fn start() -> Result<Self, BoxError> {
+    pub(crate) fn start(is_guarded: bool) -> Result<Self, BoxError> {
         // A server that is killed and comes back with its data has forgotten nothing that it answered.
         let durable = persistent();
         let alone = durable.start_many(GROUP)?;
         Ok(Self {
             alone,
             group: Group::start()?,
+            is_guarded,
         })
     }
 
@@ -64,6 +69,30 @@ impl Nodes {
         let master = self.group.master()?;
         keys.extend(keys_of(master)?.into_iter().map(|key| (GROUP, key)));
         Ok(keys)
+    }
+
+    /// Whether a node is in no quarantine. One that does not answer may be: it has another fault now.
+    pub(crate) fn grants(&self, node: usize) -> bool {
+        !self.is_guarded || self.guard_grants(node).unwrap_or(false)
+    }
+
+    /// Whether the restart guard lets a node grant locks. A node that nobody has asked for a lock since it forgot has no
+    /// guard yet.
+    fn guard_grants(&self, node: usize) -> Result<bool, BoxError> {
+        let server = match self.alone.get(node) {
+            Some(server) => server,
+            None => self.group.master()?,
+        };
+        let info = text(&server.command(&["INFO", "server"])?);
+        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+        let guard = text(&server.command(&["GET", RESTART_GUARD])?);
+        let mut parts = guard.split(' ');
+        let (known, end) = (parts.next(), parts.next());
+        let Some(Ok(end)) = end.map(str::parse::<u128>) else {
+            return Ok(false);
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+        Ok(known == run && end < now)
     }
 }
 

@@ -1,20 +1,23 @@
 //! What is printed, and whether all is well.
 
 use crate::BoxError;
+use crate::args::Rules;
 use crate::clock::{Micros, seconds};
 use crate::fleet::Fleet;
-use crate::judge::{Forgot, Record, Violation};
+use crate::judge::{Forgot, Kind, Record, Violation};
 use crate::nemesis::Faults;
-use crate::nodes::{NODES, QUORUM};
+use crate::nodes::NODES;
 use crate::usage::{GROWTH, Usage};
+use crate::work::IN_QUARANTINE;
 
 /// A soak in which one of these never happened has proved nothing.
-const NEEDED: [&str; 8] = [
+const NEEDED: [&str; 9] = [
     "plain-acquired",
     "plain-contended",
     "extended-acquired",
     "several-acquired",
     "dropped-acquire",
+    "fenced-acquired",
     "extension-done",
     "guard-lost",
     "tick-ran",
@@ -25,6 +28,7 @@ const AROUND: Micros = 2_000_000;
 
 pub(crate) struct Report<'a> {
     started: Micros,
+    rules: Rules,
     fleet: &'a Fleet,
     faults: Faults,
     /// What each child used at each rest.
@@ -32,9 +36,10 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(started: Micros, fleet: &'a Fleet) -> Self {
+    pub(crate) fn new(started: Micros, rules: Rules, fleet: &'a Fleet) -> Self {
         Self {
             started,
+            rules,
             fleet,
             faults: Faults::new(),
             rests: Vec::new(),
@@ -82,12 +87,17 @@ impl<'a> Report<'a> {
             record.forgot.len()
         );
         let mut wrong = record.failed.clone();
-        let violations = record.violations();
+        let violations = record.violations(self.rules);
+        for kind in [Kind::Overlap, Kind::Fence, Kind::Tick] {
+            let all = violations.iter().filter(|it| it.kind == kind);
+            println!("{kind}: {}", all.count());
+        }
         let (explained, unexplained): (Vec<_>, Vec<_>) =
-            violations.iter().partition(|it| it.is_explained());
+            violations.iter().partition(|it| it.is_explained);
         println!(
-            "violations that forgetful nodes explain (more of them than 2q - N - 1 = 2 * {QUORUM} - {NODES} - 1 = {}): {}",
-            2 * QUORUM - NODES - 1,
+            "violations that forgetful nodes explain (more of them than 2q - N - 1 = 2 * {} - {NODES} - 1 = {}): {}",
+            self.rules.quorum,
+            self.rules.may_forget(),
             explained.len()
         );
         for violation in explained {
@@ -106,8 +116,10 @@ impl<'a> Report<'a> {
         );
         println!("{GROWTH}");
         wrong.extend(self.grown());
+        let guarded = self.rules.is_guarded.then_some(&IN_QUARANTINE);
         let missing = NEEDED
             .iter()
+            .chain(guarded)
             .filter(|&&what| !record.counts.contains_key(what));
         wrong.extend(missing.map(|what| format!("there was never a {what}")));
         for wrong in &wrong {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lock_core::{
-    AcquireError, DistributedLockExt, ExtendError, LockGuard, LockRequest, ReleaseError,
+    AcquireError, DistributedLockExt, ExtendError, FencingToken, LockGuard, LockRequest,
+    NodeReport, NodeVote, ReleaseError,
 };
 use lock_testkit::sim::Chance;
 use tokio::time::{Instant, sleep, timeout};
@@ -14,6 +15,9 @@ use crate::event::{End, Event};
 
 /// No lock lives for longer than this after it was last extended.
 pub(crate) const LONGEST_TTL: Duration = Duration::from_secs(3);
+
+/// What is counted if an acquire failed while a node was in quarantine.
+pub(crate) const IN_QUARANTINE: &str = "unavailable-by-quarantine";
 
 /// How often a holder looks at its guard.
 const LOOK: Duration = Duration::from_millis(5);
@@ -71,7 +75,8 @@ impl Kind {
         let request = LockRequest::many(&names)
             .ttl(ttl)
             .auto_extend(self == Self::Extended)
-            .max_wait(between(chance, 0, 2_000));
+            .max_wait(between(chance, 0, 2_000))
+            .fencing(chance.below(2) == 0);
         (names, request)
     }
 }
@@ -100,11 +105,24 @@ async fn once(desk: &Desk, kind: Kind, chance: &mut Chance) {
     let outcome = match acquired {
         Ok(guard) => {
             desk.count(format!("{}-acquired", kind.name()));
+            match (request.options().fencing, guard.fencing_token()) {
+                (Some(true), None) | (Some(false), Some(_)) => {
+                    let error = format!("{request:?} got {:?}", guard.fencing_token());
+                    desk.tell(&Event::Failed(error));
+                }
+                (_, Some(_)) => desk.count("fenced-acquired".to_owned()),
+                (_, None) => {}
+            }
             let holding = Holding::begin(desk, guard, asked, &names);
             return holding.run(kind, &request, chance).await;
         }
         Err(AcquireError::Contended(_)) => "contended",
-        Err(AcquireError::Unavailable(_)) => "unavailable",
+        Err(AcquireError::Unavailable(error)) => {
+            if error.nodes.iter().any(is_in_quarantine) {
+                desk.count(IN_QUARANTINE.to_owned());
+            }
+            "unavailable"
+        }
         Err(AcquireError::TooSlow(_)) => "too-slow",
         Err(error) => {
             let error = format!("{} of {names:?}: {error}", kind.name());
@@ -112,6 +130,10 @@ async fn once(desk: &Desk, kind: Kind, chance: &mut Chance) {
         }
     };
     desk.count(format!("{}-{outcome}", kind.name()));
+}
+
+fn is_in_quarantine(node: &NodeReport) -> bool {
+    matches!(&node.vote, NodeVote::Failed(error) if error.code() == Some("QUARANTINE"))
 }
 
 /// A guard, and what was told of it.
@@ -134,6 +156,7 @@ impl<'a> Holding<'a> {
             asked,
             from,
             until,
+            fence: guard.fencing_token().map(FencingToken::get),
             names: names.iter().map(|&name| name.to_owned()).collect(),
         });
         Self {
