@@ -138,7 +138,17 @@ impl Plan {
 
     /// The restart guard of the locks, if they have one.
     pub(crate) fn guard(&self) -> RestartGuard {
-        RestartGuard::new(self.ttl * 2).clock_skew(CLOCK_SKEW)
+        RestartGuard::new(self.longest_ttl()).clock_skew(CLOCK_SKEW)
+    }
+
+    /// Returns the longest ttl that a request asks for. Most ask for [`ttl`](Self::ttl).
+    #[must_use]
+    pub fn longest_ttl(&self) -> Duration {
+        match self.has_guard {
+            // So that most locks last for as long as a quarantine.
+            true => self.ttl,
+            false => self.ttl * 2,
+        }
     }
 
     /// Returns the same plan with a restart guard, and without the faults that it does not cover.

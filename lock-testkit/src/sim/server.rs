@@ -41,6 +41,8 @@ pub(crate) struct Server {
     pub(crate) facts: KeyFacts,
     pub(crate) counted: Counted,
     pub(crate) is_up: bool,
+    /// Its clock was set forward since it forgot all.
+    pub(crate) has_leapt: bool,
     /// Up to this moment it takes requests and runs none.
     pub(crate) stalled_until: Duration,
     fault: Option<(ServerFault, Duration)>,
@@ -63,6 +65,7 @@ impl Server {
             facts: KeyFacts::default(),
             counted: Counted::default(),
             is_up: true,
+            has_leapt: false,
             stalled_until: Duration::ZERO,
             fault: None,
             scripts: BTreeSet::new(),
@@ -153,6 +156,7 @@ impl Server {
     /// Loses all keys.
     pub(crate) fn forget_keys(&mut self) {
         self.keyspace.forget();
+        self.has_leapt = false;
         self.facts = KeyFacts::default();
         self.synced = (self.keyspace.clone(), KeyFacts::default());
     }

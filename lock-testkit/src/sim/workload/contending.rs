@@ -66,7 +66,7 @@ pub(super) fn request(plan: &Plan, chance: &mut Chance) -> LockRequest {
 pub(super) fn vary(request: LockRequest, plan: &Plan, chance: &mut Chance) -> LockRequest {
     let ttl = if chance.happens(0.2) {
         chance
-            .duration(plan.ttl / 2, plan.ttl * 2)
+            .duration(plan.ttl / 2, plan.longest_ttl())
             .max(Duration::from_millis(30))
     } else {
         plan.ttl

@@ -40,7 +40,7 @@ async fn worker(client: SimClient, plan: Plan, mut chance: Chance) {
             let remaining = tracked.guard().remaining();
             let pause = remaining.mul_f64(0.2 + 0.85 * chance.unit());
             client.sleep(pause).await;
-            let ttl = chance.duration(plan.ttl / 2, plan.ttl * 2);
+            let ttl = chance.duration(plan.ttl / 2, plan.longest_ttl());
             let result = tracked.extend(ttl.max(Duration::from_millis(30))).await;
             if matches!(result, Err(ExtendError::Lost)) || !client.goes_on() {
                 break;
