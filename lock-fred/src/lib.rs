@@ -168,7 +168,7 @@
 //!   acquires for the other masters may be held back until one of them was answered.
 //! - **Addresses** are those that the servers announce (`cluster-announce-ip`, `cluster-announce-hostname`); they have
 //!   to be reachable. For TLS the certificates have to have them, and the servers need `tls-cluster yes`. A server that says only its port has the host
-//!   that was asked. There is no database but 0.
+//!   that was asked. Database 0 is the only one.
 //!
 //! The servers have to allow this beside [the rest](#what-the-server-has-to-allow):
 //!

@@ -260,8 +260,10 @@ pub(super) fn of_node(node: &Examined, is_own_clock: bool) -> Vec<Finding> {
     }
     if let Ok(server) = &node.server {
         findings.extend(of_server(server, is_own_clock));
-        if node.guard == GuardUse::Ours && server.run_id.is_none() {
-            findings.push(Finding::GuardReduced);
+        if node.guard == GuardUse::Ours {
+            // A server that forgot is kept from granting locks.
+            findings.retain(|finding| !matches!(finding, Finding::Forgets));
+            findings.extend(server.run_id.is_none().then_some(Finding::GuardReduced));
         }
     }
     if node.guard == GuardUse::OthersAlone {

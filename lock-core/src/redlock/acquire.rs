@@ -406,6 +406,7 @@ impl Operation for Acquiring {
                 Admission::Skip => {
                     let error = NodeError::not_sent("not asked: an earlier call has had no answer");
                     self.round.not_asked(node, error);
+                    self.lock.ledger().not_asked(node);
                     continue;
                 }
             };

@@ -55,6 +55,8 @@ struct Checkup {
     probes: Ballots<AcquireAnswer>,
     /// Whether nodes have the key of a restart guard, where this process uses none.
     others_guard: Ballots<bool>,
+    /// How long each node may take.
+    allowed: Vec<Duration>,
     /// The nodes where the lock may be.
     touched: NodeSet,
     /// How many releases have no answer.
@@ -84,6 +86,7 @@ impl Checkup {
             descriptions: Ballots::new(count),
             probes: Ballots::new(count),
             others_guard: Ballots::new(count),
+            allowed: vec![Duration::ZERO; count],
             touched: NodeSet::EMPTY,
             releases: 0,
             is_released: false,
@@ -140,10 +143,12 @@ impl Checkup {
     }
 
     fn examined(&self, node: usize) -> Examined {
-        let lock = match self.probes.result(node) {
-            Ok(AcquireAnswer::Granted(_)) => Probed::Granted,
-            Ok(AcquireAnswer::Refused(holder)) => self.twin(holder),
-            Err(error) => Probed::Failed(error),
+        let known_twin = self.nodes.all[node].twin_of();
+        let lock = match (known_twin, self.probes.result(node)) {
+            (Some(other), _) => Probed::Twin(Arc::clone(other)),
+            (None, Ok(AcquireAnswer::Granted(_))) => Probed::Granted,
+            (None, Ok(AcquireAnswer::Refused(holder))) => self.twin(holder),
+            (None, Err(error)) => Probed::Failed(error),
         };
         let (server, round_trip) = match self.descriptions.result(node) {
             Ok(told) => (Ok(told.server), Some(told.round_trip)),
@@ -155,7 +160,7 @@ impl Checkup {
             server,
             round_trip,
             down_since: self.nodes.down_since(node),
-            node_timeout: self.within(node),
+            node_timeout: self.allowed[node],
             guard: match (&self.nodes.settings.guard, self.others_guard.answer(node)) {
                 (Some(_), _) => GuardUse::Ours,
                 (None, Some(true)) => GuardUse::OthersAlone,
@@ -203,6 +208,7 @@ impl Operation for Checkup {
         let describe = Command::from(NodeOperation::Describe);
         for node in nodes.iter() {
             let within = self.within(node);
+            self.allowed[node] = within;
             self.descriptions.ask(node, now, within);
             self.push(node, DESCRIBE, describe.clone(), within, calls);
             self.probes.ask(node, now, within);

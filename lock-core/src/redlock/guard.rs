@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::Engine;
-use super::protocol::{Ballots, NodeSet};
+use super::protocol::{Ballots, NodeSet, inspected};
 use super::survey::ask;
 use crate::error::{BootstrapError, BuildError};
 use crate::node::{Guard, NodeError, Operation, Reply};
@@ -43,7 +43,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(5);
 ///     .ttl(Duration::from_secs(10))
 ///     .restart_guard(RestartGuard::new(Duration::from_secs(30)))
 ///     .build()?;
-/// locks.bootstrap().await?; // once, before the very first lock
+/// locks.bootstrap().await?; // by hand, before the very first lock, and never again
 /// let guard = locks.lock("invoice-7").await?;
 /// # guard.release().await?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -58,6 +58,8 @@ const CLOCK_SKEW: Duration = Duration::from_secs(5);
 /// - **Processes without the guard**: they acquire at a node in quarantine. Every process that uses the same prefix
 ///   needs it.
 /// - **Nodes of a cluster**: the guard and a lock do not share a slot.
+/// - **A failover and back** during which no acquire reached the other server: the first one has the run that its guard
+///   names, and the other one's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartGuard {
     max_ttl: Duration,
@@ -68,7 +70,9 @@ impl RestartGuard {
     /// A guard for locks of at most this ttl. Requests and extensions with a longer one are refused. A quarantine is as
     /// long, and a little longer: `max_ttl * (1 + drift_factor) + 2 * clock_skew`.
     ///
-    /// Processes may differ during a deploy: a node remembers the longest quarantine that it was asked for.
+    /// Processes may differ during a deploy: a node remembers the longest quarantine that it was asked for, and adds
+    /// what the first one that asked lacked. One that forgot knows what it is asked for afterwards alone, so lower the
+    /// `max_ttl` only when no lock with a longer ttl is left.
     #[must_use]
     pub fn new(max_ttl: Duration) -> Self {
         Self {
@@ -109,21 +113,42 @@ impl RestartGuard {
     }
 }
 
-/// Says of all nodes without a guard that there was no lock to forget.
+/// Says of all nodes that there was no lock to forget, unless one of them has a guard: then there were.
 pub(crate) async fn bootstrap(engine: &Arc<Engine>) -> Result<usize, BootstrapError> {
     let settings = engine.settings();
     let Some(Guard { key, quarantine }) = settings.guard.clone() else {
         return Err(BootstrapError::NoGuard);
     };
-    let operation = Operation::Bootstrap { key, quarantine };
-    let replies = ask(engine, NodeSet::all(engine.nodes.all.len()), &operation).await;
+    let inspect = Operation::Inspect {
+        key: Arc::clone(&key),
+    };
+    let are_guarded = answers(engine, &inspect, |reply| {
+        inspected(&inspect, reply).map(|found| found.is_some())
+    })
+    .await?;
+    if are_guarded.contains(&true) {
+        return Ok(0);
+    }
+    let bootstrap = Operation::Bootstrap { key, quarantine };
+    let are_new = answers(engine, &bootstrap, |reply| match reply {
+        Reply::Int(1) => Ok(true),
+        Reply::Int(0) => Ok(false),
+        reply => Err(NodeError::unexpected_reply(&bootstrap, reply)),
+    })
+    .await?;
+    Ok(are_new.into_iter().filter(|is_new| *is_new).count())
+}
+
+/// What each node answers; an error if one does not.
+async fn answers(
+    engine: &Arc<Engine>,
+    operation: &Operation,
+    read: impl Fn(&Reply) -> Result<bool, NodeError>,
+) -> Result<Vec<bool>, BootstrapError> {
+    let replies = ask(engine, NodeSet::all(engine.nodes.all.len()), operation).await;
     let mut ballots = Ballots::new(replies.len());
     for node in 0..replies.len() {
-        let answer = replies.result(node).and_then(|reply| match reply {
-            Reply::Int(1) => Ok(true),
-            Reply::Int(0) => Ok(false),
-            reply => Err(NodeError::unexpected_reply(&operation, &reply)),
-        });
+        let answer = replies.result(node).and_then(|reply| read(&reply));
         ballots.record(node, answer);
     }
     if ballots.answered() < ballots.len() {
@@ -131,7 +156,7 @@ pub(crate) async fn bootstrap(engine: &Arc<Engine>) -> Result<usize, BootstrapEr
             nodes: engine.nodes.reports(&ballots, |_| true),
         });
     }
-    Ok(ballots.answers().filter(|(_, is_new)| **is_new).count())
+    Ok(ballots.answers().map(|(_, answer)| *answer).collect())
 }
 
 #[cfg(test)]

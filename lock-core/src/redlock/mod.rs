@@ -193,14 +193,15 @@ impl<N: RedisNode + ?Sized> Redlock<N> {
     }
 
     /// Says that no lock was acquired yet which a node could have forgotten, for the very first use of a
-    /// [restart guard](RestartGuard): else every node is in quarantine at first. Nodes that have a guard keep it, so it
-    /// does no harm later; a node that was replaced by an empty one must not be given one. Returns how many nodes have got
-    /// a guard by this.
+    /// [restart guard](RestartGuard): else every node is in quarantine at first. To be called by hand, before anything
+    /// else: an acquire or a [`check`](Self::check) makes nodes begin their quarantine. NEVER call it where processes
+    /// start, since nodes that have all forgotten their locks would be believed. It does nothing if any node has a guard,
+    /// since the others have forgotten theirs then. Returns how many nodes have got a guard by this.
     ///
     /// # Errors
     ///
     /// [`BootstrapError::NoGuard`] for a lock without a restart guard, [`BootstrapError::Unavailable`] if a node has not
-    /// answered: it may be repeated.
+    /// answered: one that got no guard then has to go through a quarantine.
     ///
     /// # Cancel safety
     ///

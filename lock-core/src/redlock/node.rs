@@ -32,8 +32,8 @@ pub(crate) struct LockNode {
     node: Arc<dyn RedisNode>,
     /// How often it was seen to be the same server as another node.
     seen_as_twin: AtomicUsize,
-    /// Why it is not asked any more: it is.
-    twin_of: OnceLock<String>,
+    /// The node that is the same server, so that this one is not asked any more.
+    twin_of: OnceLock<Arc<str>>,
     /// Nothing is the matter with it, and nothing more needs to be known then.
     is_fine: AtomicBool,
     health: Mutex<Health>,
@@ -60,6 +60,11 @@ impl LockNode {
             true => Admission::Go,
             false => self.update(|health| health.admit(now, within)),
         }
+    }
+
+    /// The label of the node that is the same server, once that is known.
+    pub(crate) fn twin_of(&self) -> Option<&Arc<str>> {
+        self.twin_of.get()
     }
 
     pub(crate) fn is_suspect(&self) -> bool {
@@ -163,8 +168,7 @@ impl Nodes {
         }
         let others = granted.iter().map(|node| &*self.all[node].label);
         let others = others.collect::<Vec<_>>().join(" or ");
-        let why = format!("not asked: it is the same server as {others}");
-        if twin.twin_of.set(why).is_ok() {
+        if twin.twin_of.set(Arc::from(&*others)).is_ok() {
             events::twin(&twin.label, &others);
         }
     }
@@ -211,10 +215,11 @@ impl Nodes {
         within: Duration,
         gate: &G,
     ) -> Result<Reply, NodeError> {
-        if let Some(why) = self.all[node].twin_of.get()
+        if let Some(other) = self.all[node].twin_of()
             && !matches!(command.operation(), Operation::Release { .. })
         {
-            return Err(NodeError::not_sent(why.as_str()));
+            let why = format!("not asked: it is the same server as {other}");
+            return Err(NodeError::not_sent(why));
         }
         let result = self.send(node, command, within, gate).await;
         if command.is_digest() && result.as_ref().is_err_and(NodeError::is_no_script) {

@@ -311,14 +311,17 @@ impl Settings {
     /// The key of a resource: the prefix and then the resource, byte for byte.
     pub(crate) fn key(&self, resource: &Arc<[u8]>) -> Result<Arc<[u8]>, InvalidInput> {
         check_len(self.prefix.len(), resource)?;
-        let is_its_end = |suffix: &&str| resource.ends_with(suffix.as_bytes());
-        if let Some(suffix) = RESERVED.into_iter().find(is_its_end) {
-            let resource = Name(resource).to_string();
-            return Err(InvalidInput::ReservedSuffix { resource, suffix });
+        let key = match self.prefix.is_empty() {
+            true => Arc::clone(resource),
+            false => Arc::from([&self.prefix[..], resource].concat()),
+        };
+        let is_its_end = |suffix: &&str| key.ends_with(suffix.as_bytes());
+        match RESERVED.into_iter().find(is_its_end) {
+            Some(suffix) => Err(InvalidInput::ReservedSuffix {
+                resource: Name(resource).to_string(),
+                suffix,
+            }),
+            None => Ok(key),
         }
-        if self.prefix.is_empty() {
-            return Ok(Arc::clone(resource));
-        }
-        Ok(Arc::from([&self.prefix[..], resource].concat()))
     }
 }

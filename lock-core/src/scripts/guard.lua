@@ -12,9 +12,13 @@ do
   if type(value) == 'table' then return value end
   local known, ends, asked = string.match(value or '', '^(%S+) (%d+) (%d+)$')
   if value and not known then return redis.error_reply('WRONGTYPE the key of the restart guard holds something else') end
-  longest = math.max(longest, tonumber(asked or 0))
+  asked = tonumber(asked or longest)
+  longest = math.max(longest, asked)
+  ends = tonumber(ends or now + longest)
+  -- Whoever asked before may have asked for less than what was forgotten. 0 is a server that has forgotten nothing.
+  if ends > 0 then ends = ends + longest - asked end
   -- A clock that was set back must not keep the server out for longer.
-  ends = math.min(tonumber(ends or now + longest), now + longest)
+  ends = math.min(ends, now + longest)
   if run and known and known ~= '-' and known ~= run then ends = now + longest end
   local mark = string.format('%s %.0f %.0f', run or known or '-', ends, longest)
   if mark ~= value then

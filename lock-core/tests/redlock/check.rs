@@ -74,6 +74,14 @@ async fn a_server_that_is_listed_twice_counts_once_in_a_check() {
     assert_eq!(&**other, "one");
     settle().await;
     assert!(are_empty(&nodes));
+    // As when the locks have found it out themselves.
+    for _ in 0..3 {
+        locks.lock(KEY).await.unwrap().release().await.unwrap();
+        settle().await;
+    }
+    let report = locks.check().await;
+    let found = &report.nodes()[2].findings[0];
+    assert!(matches!(found, Finding::SameServer { .. }), "{report}");
 }
 
 #[tokio::test(start_paused = true)]

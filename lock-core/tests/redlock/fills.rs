@@ -50,6 +50,22 @@ async fn a_node_that_missed_a_lock_gets_its_key_while_it_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_was_not_asked_since_it_hung_gets_the_key_too() {
+    let nodes = nodes(3);
+    let locks = warm_locks(&nodes).await;
+    nodes[2].set_fault(Fault::Hang);
+    // One of them is the probe, and the others leave the node out.
+    let mut guards = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        guards.push(locks.lock(LockRequest::new(name).ttl(TTL)).await.unwrap());
+        tokio::time::sleep(120 * MS).await;
+    }
+    nodes[2].heal();
+    tokio::time::sleep(3_000 * MS).await;
+    assert_eq!(nodes[2].keys(), [b"a", b"b", b"c", b"d"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn several_keys_are_filled_together() {
     let nodes = nodes(3);
     let locks = warm_locks(&nodes).await;

@@ -139,6 +139,29 @@ async fn a_node_remembers_the_longest_quarantine_that_it_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quarantine_that_was_too_short_for_another_process_is_prolonged() {
+    let nodes = nodes(1);
+    let short = bootstrapped(&nodes).await;
+    let guard = RestartGuard::new(MAX_TTL * 6).clock_skew(100 * MS);
+    let long = builder(&nodes).restart_guard(guard).build().unwrap();
+    for is_over in [false, true] {
+        restart_empty(&nodes[0]);
+        // The one that asks first knows of no longer lock.
+        assert!(short.try_lock(KEY).await.is_err());
+        let waited = if is_over { 2 * MAX_TTL } else { MAX_TTL };
+        tokio::time::sleep(waited).await;
+        let left = 60_801 - waited.as_millis();
+        for locks in [&long, &short] {
+            let Err(AcquireError::Unavailable(outage)) = locks.try_lock(KEY).await else {
+                panic!("a lock of a minute may have been forgotten");
+            };
+            let words = format!("QUARANTINE {left} ms");
+            assert!(outage.to_string().contains(&words), "{words}: {outage}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_is_no_guard_is_an_error_and_nothing_is_set() {
     for value in ["", "x", "1 2", "a b c", "a 1 2 3"] {
         let nodes = nodes(1);
@@ -238,7 +261,16 @@ async fn a_bootstrap_reaches_every_node_or_says_which_not() {
     };
     assert!(reports.to_string().contains("refused"), "{reports}");
     nodes[2].heal();
-    assert_eq!(locks.bootstrap().await.unwrap(), 1);
+    // None has one yet, since it was not known of all.
+    assert_eq!(locks.bootstrap().await.unwrap(), 3);
+    // Once there is one, another node without one has forgotten.
+    restart_empty(&nodes[0]);
+    assert_eq!(locks.bootstrap().await.unwrap(), 0);
+    let report = locks.check().await;
+    assert!(matches!(
+        report.nodes()[0].findings[0],
+        Finding::Quarantined { .. }
+    ));
     locks.lock(KEY).await.unwrap().release().await.unwrap();
     let plain = self::locks(&nodes).bootstrap().await;
     assert!(matches!(plain, Err(BootstrapError::NoGuard)), "{plain:?}");

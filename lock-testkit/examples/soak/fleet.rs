@@ -172,7 +172,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         let process = self.process.get_mut().unwrap_or_else(|e| e.into_inner());
-        // One that has ended cannot be killed, and needs not be.
+        // One that has ended cannot be killed, and need not be.
         process.kill().ok();
         process.wait().ok();
     }

@@ -30,7 +30,7 @@ pub enum Bias {
     /// The same, with one resource that all clients compete for, and single faults that come sixteen times as
     /// often.
     Often(&'static str, &'static [FaultKind]),
-    /// The same again, where locks have a restart guard.
+    /// The same on a single server with a restart guard, which forgets now and then.
     Guarded(&'static str, &'static [FaultKind]),
 }
 
@@ -49,7 +49,12 @@ impl Bias {
                 plan.fault_every /= 16;
                 plan
             }
-            Self::Guarded(workload, faults) => Self::Often(workload, faults).plan(seed).guarded(),
+            Self::Guarded(workload, faults) => {
+                let mut plan = Self::Often(workload, faults).plan(seed);
+                (plan.servers, plan.quorum) = (1, 1);
+                plan.fault_every = plan.ttl / 2;
+                plan.guarded()
+            }
         }
     }
 
@@ -67,7 +72,10 @@ impl Bias {
                 format!("{}, often", Self::Faults(workload, faults).text())
             }
             Self::Guarded(workload, faults) => {
-                format!("{}, with a guard", Self::Often(workload, faults).text())
+                format!(
+                    "{}, one guarded server",
+                    Self::Faults(workload, faults).text()
+                )
             }
         }
     }

@@ -177,7 +177,8 @@ impl<C: ClusterClient> State<C> {
                 NodeErrorKind::NotSent | NodeErrorKind::NoAnswer | NodeErrorKind::Connection => {
                     true
                 }
-                _ => error.code() == Some("CLUSTERDOWN"),
+                // Or at this address there is another server by now.
+                _ => error.is_out_of_service() || error.is_permission(),
             };
             if is_lost {
                 self.look_again();

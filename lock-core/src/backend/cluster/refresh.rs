@@ -60,10 +60,15 @@ fn whom_to_ask<C: ClusterClient>(state: &State<C>, round: usize) -> Vec<C> {
             .map(|n| masters[round.wrapping_add(n) % count].client().clone())
             .collect(),
     };
-    let one = listed[round % listed.len()].clone();
-    // It would have two votes.
-    let is_among = some.iter().any(|other: &C| other.label() == one.label());
-    some.into_iter().chain((!is_among).then_some(one)).collect()
+    // One that is among them would have two votes.
+    let is_another = |one: &&C| some.iter().all(|other: &C| other.label() != one.label());
+    let mut in_turns = listed.iter().cycle().skip(round % listed.len());
+    let one = in_turns
+        .by_ref()
+        .take(listed.len())
+        .find(is_another)
+        .cloned();
+    some.into_iter().chain(one).collect()
 }
 
 /// One time that the servers are asked.

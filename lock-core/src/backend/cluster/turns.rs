@@ -27,7 +27,8 @@ type Key = Arc<Mutex<u64>>;
 pub(super) struct Turn<'t> {
     shard: &'t Mutex<HashMap<u64, Key>>,
     hash: u64,
-    key: Key,
+    /// Until it is given up.
+    key: Option<Key>,
     number: u64,
 }
 
@@ -45,14 +46,15 @@ impl Turns {
         let hash = self.hasher.hash_one(key);
         // A remainder is below the number of shards.
         let shard = &self.shards[(hash % SHARDS as u64) as usize];
-        let key = Arc::clone(locked(shard).entry(hash).or_default());
         let mut turn = Turn {
             shard,
             hash,
-            key,
+            key: None,
             number: 0,
         };
-        let key = Arc::clone(&turn.key);
+        // Dropped before the turn, also by a panic.
+        let key = Arc::clone(locked(shard).entry(hash).or_default());
+        turn.key = Some(Arc::clone(&key));
         let mut last = locked(&key);
         *last += 1;
         turn.number = *last;
@@ -68,7 +70,7 @@ impl Turn<'_> {
     /// Polls a call for the first time that sends the command again, unless it has to be the last one for its key
     /// and a later one has left.
     pub(super) fn again<T>(&self, has_to_be_last: bool, first: impl FnOnce() -> T) -> Option<T> {
-        let last = locked(&self.key);
+        let last = locked(self.key.as_ref()?);
         let is_late = has_to_be_last && *last != self.number;
         (!is_late).then(first)
     }
@@ -77,8 +79,11 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut keys = locked(self.shard);
-        // This one and that of the table. Others come about under the lock alone.
-        if Arc::strong_count(&self.key) == 2 {
+        // Under the lock, or two turns that end at once would each leave it to the other.
+        drop(self.key.take());
+        // Others come about under the lock too, or from a turn that is there still.
+        let is_last = |key: &Key| Arc::strong_count(key) == 1;
+        if keys.get(&self.hash).is_some_and(is_last) {
             keys.remove(&self.hash);
         }
     }
@@ -90,6 +95,25 @@ mod tests {
 
     fn kept(turns: &Turns) -> usize {
         turns.shards.iter().map(|shard| locked(shard).len()).sum()
+    }
+
+    #[test]
+    fn turns_of_one_key_that_end_at_once_leave_nothing_behind() {
+        let turns = Turns::new();
+        let barrier = std::sync::Barrier::new(2);
+        for round in 0_u32..2_000 {
+            let key = round.to_be_bytes();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let (turn, ()) = turns.begin(&key, || ());
+                        barrier.wait();
+                        drop(turn);
+                    });
+                }
+            });
+        }
+        assert_eq!(kept(&turns), 0);
     }
 
     #[test]

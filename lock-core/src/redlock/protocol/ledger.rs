@@ -101,6 +101,11 @@ impl Ledger {
         !self.is_over
     }
 
+    /// The node was not asked for the key: it may get it later.
+    pub(crate) fn not_asked(&mut self, node: usize) {
+        self.missed = self.missed.with(node);
+    }
+
     /// The command that [began](Self::begins) is on its way. If the lock ended meanwhile, its
     /// release may have overtaken the command.
     pub(crate) fn is_sent(&mut self, node: usize) {
@@ -147,7 +152,8 @@ impl Ledger {
                 false
             }
             Err(error) if error.kind() == NodeErrorKind::NotSent || error.is_quarantine() => {
-                self.lacks(node, may_have_others);
+                // An earlier command may have set the key, and had no answer.
+                self.lacks(node, may_have_others || self.doubtful.contains(node));
                 false
             }
             // A cluster that refuses several keys at once has set none of them.

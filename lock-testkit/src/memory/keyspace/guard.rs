@@ -50,12 +50,17 @@ impl Keyspace {
                 NodeError::server("WRONGTYPE the key of the restart guard holds something else")
             })?),
         };
-        let asked = known.as_ref().map_or(0, |known| known.longest);
-        let longest = guard.quarantine.as_millis().max(asked);
+        let quarantine = guard.quarantine.as_millis();
+        let asked = known.as_ref().map_or(quarantine, |known| known.longest);
+        let longest = quarantine.max(asked);
         let latest = now.saturating_add(longest);
         let run = self.run_id();
         let ends = match known {
-            Some(known) if known.run == run || known.run == "-" => known.ends.min(latest),
+            Some(known) if known.run == run || known.run == "-" => match known.ends {
+                0 => 0,
+                // It was asked for less than what it may have forgotten.
+                ends => ends.saturating_add(longest - asked).min(latest),
+            },
             _ => latest,
         };
         let mark = Mark { run, ends, longest }.value();

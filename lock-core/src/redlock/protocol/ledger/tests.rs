@@ -239,6 +239,22 @@ fn a_held_lock_missed_the_nodes_that_failed_and_none_that_refused() {
 }
 
 #[test]
+fn a_fill_that_was_not_sent_or_refused_for_now_says_nothing_of_a_command_before_it() {
+    let quarantine = || Err(NodeError::server("QUARANTINE 300 ms left"));
+    for later in [not_sent(), quarantine()] {
+        let mut ledger = asked(false);
+        for node in 0..2 {
+            ledger.acquire_answered(node, &Ok(AcquireAnswer::Granted(None)), at_zero);
+        }
+        ledger.acquire_answered(2, &broken(), at_zero);
+        ledger.is_won(Duration::ZERO, 100 * MS, Duration::ZERO);
+        ledger.acquire_answered(2, &later, at_zero);
+        assert!(ledger.touched().contains(2), "{later:?}");
+        assert!(ledger.missed().contains(2), "{later:?}");
+    }
+}
+
+#[test]
 fn a_key_that_is_set_again_at_one_node_unsettles_no_other() {
     let mut ledger = asked(false);
     for node in 0..2 {

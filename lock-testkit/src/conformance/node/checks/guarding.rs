@@ -140,6 +140,15 @@ pub(crate) async fn a_quarantine_is_the_longest_that_was_asked_for_and_never_lon
         let is_expected = left <= expected && left > expected / 2;
         expect(is_expected, &format!("{expected:?}"), left)?;
     }
+    // One that has begun already grows by what it was too short.
+    cx.bed().put(GUARD.as_bytes(), &Entry::Missing).await?;
+    let [short, ..] = acquires(cx, SHORT);
+    expect_quarantine(cx, &short).await?;
+    let [longer, ..] = acquires(cx, TTL);
+    for acquire in [longer, short] {
+        let left = expect_quarantine(cx, &acquire).await?;
+        expect(left <= TTL && left > TTL / 2, &format!("{TTL:?}"), left)?;
+    }
     Ok(())
 }
 

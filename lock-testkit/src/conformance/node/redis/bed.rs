@@ -112,7 +112,7 @@ impl RedisBed {
         let all = self.servers.all().iter().zip(&self.proxies);
         for ((server, proxy), denials) in all.zip(&mut state.denials) {
             match (&self.servers, denial) {
-                // The command for that is none of a server of a cluster.
+                // A server of a cluster does not take the command for that.
                 (Servers::Cluster(_), Denial::ReadOnly) => answer(proxy, denial),
                 _ => denials.start(denial, server, proxy)?,
             }
