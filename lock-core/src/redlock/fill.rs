@@ -11,7 +11,8 @@ use super::release::settle;
 use crate::runtime::Runtime;
 use crate::ttl::Ttl;
 
-/// The longest pause between two tries. The first one is a node timeout, so that a short lock costs nothing.
+/// The pauses between two tries, which double. The first try is put off too, so that a short lock costs nothing.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Sees to it that the nodes which missed the lock get its keys, if any did.
@@ -19,12 +20,17 @@ pub(crate) fn start(lock: &Arc<Acquisition>) {
     if lock.ledger().missed().is_empty() || !lock.begin_fill() {
         return;
     }
-    let filler = Filler {
-        lock: Arc::downgrade(lock),
-        runtime: Arc::clone(&lock.runtime),
-        pause: lock.timing.node_timeout,
-    };
-    lock.runtime.spawn(Box::pin(filler.run()));
+    let waiting = Arc::downgrade(lock);
+    lock.nodes.fills.add(&lock.runtime, move || {
+        if let Some(lock) = waiting.upgrade() {
+            let filler = Filler {
+                lock: waiting,
+                runtime: Arc::clone(&lock.runtime),
+                pause: FIRST_PAUSE,
+            };
+            lock.runtime.spawn(Box::pin(filler.run()));
+        }
+    });
 }
 
 /// The task that fills one lock up. It keeps no lock alive.
@@ -36,11 +42,7 @@ struct Filler {
 
 impl Filler {
     async fn run(mut self) {
-        loop {
-            self.runtime.sleep(self.pause).await;
-            let Some(lock) = self.lock.upgrade() else {
-                return;
-            };
+        while let Some(lock) = self.lock.upgrade() {
             let mut calls = Calls::default();
             if !fill(&lock, &mut calls) {
                 return;
@@ -48,6 +50,8 @@ impl Filler {
             while let Some(done) = calls.next().await {
                 settle(done, &mut calls);
             }
+            drop(lock);
+            self.runtime.sleep(self.pause).await;
             self.pause = self.pause.saturating_mul(2).min(MAX_PAUSE);
         }
     }

@@ -8,6 +8,7 @@ mod calls;
 mod check;
 mod confirm;
 mod debts;
+mod delays;
 mod engine;
 mod extend;
 mod fanout;

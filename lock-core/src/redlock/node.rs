@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use super::backlog::Backlog;
+use super::delays::Delays;
 use super::news::{Item, News};
 use super::protocol::{Admission, Answered, Ballots, Debt, Debts, Health, NodeSet, Quorum, Timing};
 use super::settings::Settings;
@@ -119,6 +120,8 @@ pub(crate) struct Nodes {
     news: News,
     /// Releases of guards that were dropped.
     pub(crate) releases: Arc<Backlog>,
+    /// Copies for nodes that missed a lock.
+    pub(crate) fills: Arc<Delays>,
     /// A task that worked in the background ended with its runtime, and what it left waits for another.
     left_work: AtomicBool,
 }
@@ -130,6 +133,7 @@ impl Nodes {
             settings,
             news: News::default(),
             releases: Arc::default(),
+            fills: Arc::default(),
             left_work: AtomicBool::new(false),
         }
     }
