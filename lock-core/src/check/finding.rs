@@ -9,8 +9,8 @@ use super::{Examined, GuardUse, Probed};
 use crate::display::Ms;
 use crate::node::{NodeError, NodeErrorKind};
 
-/// Clocks that are further apart than this are reported: half of what instances that claim ticks are allowed to
-/// be apart by default is 2.5 s, and a clock that is set by NTP is right to a fraction of a second.
+/// Clocks that are further apart than this are reported: well below the 5 s that instances which claim ticks may be
+/// apart by default, and well above what is left where NTP sets a clock.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 /// How grave a [`Finding`] is.

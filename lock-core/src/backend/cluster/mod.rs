@@ -41,9 +41,9 @@ pub trait ClusterClient: LedClient {
 ///
 /// **One cluster is one node.** Its masters do not vote each by itself: each key has one master.
 ///
-/// - **Where slots are** is asked of the servers by `CLUSTER SLOTS`: at the first call, of eight that were listed at
-///   most, and again when a server refers to another one, does not answer, or says `CLUSTERDOWN`. That is one
-///   task at a time, which asks three servers, and again after a pause of 250 ms at least, up to 2 s while nothing
+/// - **Where slots are** is asked of the servers by `CLUSTER SLOTS`: at the first call, at most eight of those listed are
+///   asked, and again when a server refers to another one, does not answer, is out of service or lets us do nothing.
+///   That is one task at a time, which asks three servers if there are so many, and again after a pause of 250 ms at least, up to 2 s while nothing
 ///   changes. Where the answers differ, more than half decide; without a majority what was known stands.
 /// - **A redirect is followed**, up to five times, within the time of the call. A command that is refused by one has
 ///   not run (rule N5): it is sent again, with `ASKING` right before it where the server says `ASK`. It is **not**
